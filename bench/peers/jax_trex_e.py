@@ -5,12 +5,11 @@ tyrex's: steps to the plane on which the tail's linear model reaches the margin,
 the surface to cheaper points, within a trust radius. It has no starts at data points.
 """
 
-import time
-
 import worker  # first: it keeps stdout for replies
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax_stability import serve_search
 
 HALVINGS, STEPS, RESTORATIONS, PROJECTIONS = 40, 100, 2, 6
 STEP_MARGIN, SMOOTHING = 1e-3, 0.1
@@ -121,25 +120,7 @@ def main():
     def program(batch):
         return jax.jit(lambda factuals: jax.lax.map(search, factuals, batch_size=batch))
 
-    def trial(batch):
-        explain = program(batch)
-        jax.block_until_ready(explain(factuals[:32]))
-        start = time.perf_counter()
-        jax.block_until_ready(explain(factuals[:32]))
-        return time.perf_counter() - start
-
-    batch = min((1, 4, 16), key=trial)
-    explain = program(batch)
-    jax.block_until_ready(explain(factuals))  # compile for the number there are
-
-    def one_round():
-        start = time.perf_counter()
-        points, passed = jax.block_until_ready(explain(factuals))
-        seconds = time.perf_counter() - start
-        points = worker.listed(np.asarray(points), np.asarray(passed))
-        return {"seconds": seconds, "units": len(points), "points": points}
-
-    worker.serve(f"jax {jax.__version__}, batches of {batch}", one_round)
+    serve_search(program, factuals)
 
 
 if __name__ == "__main__":

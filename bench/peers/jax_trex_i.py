@@ -4,13 +4,10 @@ The base is the authors' (elastic net with squared L2 cost), for all factuals at
 climb takes batches of factuals; the size that is fastest in the warm-up is taken.
 """
 
-import time
-
 import worker  # first: it keeps stdout for replies
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax_stability import hoisted, score
+from jax_stability import hoisted, score, serve_search
 
 
 def base(layers, factual):
@@ -84,25 +81,7 @@ def main():
 
         return jax.jit(explain)
 
-    def trial(batch):
-        explain = program(batch)
-        jax.block_until_ready(explain(factuals[:32]))
-        start = time.perf_counter()
-        jax.block_until_ready(explain(factuals[:32]))
-        return time.perf_counter() - start
-
-    batch = min((1, 4, 16), key=trial)
-    explain = program(batch)
-    jax.block_until_ready(explain(factuals))  # compile for the number there are
-
-    def one_round():
-        start = time.perf_counter()
-        points, passed = jax.block_until_ready(explain(factuals))
-        seconds = time.perf_counter() - start
-        points = worker.listed(np.asarray(points), np.asarray(passed))
-        return {"seconds": seconds, "units": len(points), "points": points}
-
-    worker.serve(f"jax {jax.__version__}, batches of {batch}", one_round)
+    serve_search(program, factuals)
 
 
 if __name__ == "__main__":

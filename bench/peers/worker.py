@@ -85,7 +85,8 @@ def fit_quality(logits, y):
 
 def sample(factuals, count):
     """The numbers of a few factuals, spread evenly: for an engine too slow for all."""
-    return [number * len(factuals) // count for number in range(min(count, len(factuals)))]
+    count = min(count, len(factuals))
+    return [number * len(factuals) // count for number in range(count)]
 
 
 def summary(readings):

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 use tyrex::data::catalogue::{Direction, Variant};
-use tyrex::data::schema::{MissingPolicy, ModelInput, Note};
+use tyrex::data::schema::{Missing, MissingPolicy, ModelInput, Note};
 use tyrex::data::{Catalogue, Dataset, Feature, FeatureKind, Hints, Value};
 use tyrex::explain::{ChangeWords, FeatureChange, Reference as Rows, UnlabelledRows};
 
@@ -44,9 +44,9 @@ impl Schema {
         tyrex::data::Schema::read(&path).or_raise().map(Self)
     }
 
-    /// A draft of a schema from a table, and remarks for a person to review. `kinds` has the known
-    /// kinds of columns: `numeric`, `integer`, `ordinal`, `categorical` or `flag`, and the levels;
-    /// `features` the columns that a model takes.
+    /// A draft of a schema from a table, and remarks for a person to review, as `tyrex schema infer`
+    /// writes it. `kinds` has the known kinds of columns: `numeric`, `integer`, `ordinal`,
+    /// `categorical`, `flag` or `text`, and the levels; `features` the columns that a model takes.
     #[staticmethod]
     #[pyo3(signature = (table, label, favourable, kinds, features))]
     fn infer(
@@ -58,10 +58,11 @@ impl Schema {
     ) -> PyResult<(Self, Vec<Remark>)> {
         let favourable: Vec<Value> = favourable.iter().map(|text| Value::of_text(text)).collect();
         let kinds = kinds.into_iter().map(|(name, kind, levels)| Ok((name, known(&kind, levels)?)));
-        let hints = Hints { kinds: kinds.collect::<PyResult<_>>()?, features };
+        let kinds: Vec<(String, Option<FeatureKind>)> = kinds.collect::<PyResult<_>>()?;
+        let kinds = kinds.into_iter().filter_map(|(name, kind)| Some((name, kind?)));
+        let hints = Hints { kinds: kinds.collect(), features };
         let inferred =
-            tyrex::data::Schema::infer_with(&table.0, label, &favourable, &hints).or_raise()?;
-        let inferred = inferred.open_to_all();
+            tyrex::data::Schema::draft(&table.0, label, &favourable, &hints).or_raise()?;
         let remark = |note: Note| (note.feature, note.text);
         Ok((Self(inferred.schema), inferred.notes.into_iter().map(remark).collect()))
     }
@@ -154,15 +155,25 @@ pub(crate) fn change_words(
     [("from", from), ("to", to), ("clause", clause)].into()
 }
 
-fn known(kind: &str, levels: Vec<Level>) -> PyResult<FeatureKind> {
+/// The kind of a column; `None` for texts that a file would give too: they are judged by the cells.
+fn known(kind: &str, levels: Vec<Level>) -> PyResult<Option<FeatureKind>> {
     let count = levels.len();
     let levels: Vec<Value> = levels.into_iter().map(Value::from).collect();
     match (kind, levels.as_slice()) {
-        ("numeric", _) => Ok(FeatureKind::Numeric),
-        ("integer", _) => Ok(FeatureKind::Integer),
-        ("ordinal", _) => Ok(FeatureKind::Ordinal { levels }),
-        ("categorical", _) => Ok(FeatureKind::Categorical { levels }),
-        ("flag", [no, yes]) => Ok(FeatureKind::Flag { values: [no.clone(), yes.clone()] }),
+        ("numeric", _) => Ok(Some(FeatureKind::Numeric)),
+        ("integer", _) => Ok(Some(FeatureKind::Integer)),
+        ("ordinal", _) => Ok(Some(FeatureKind::Ordinal { levels })),
+        ("categorical", _) => Ok(Some(FeatureKind::Categorical { levels })),
+        ("flag", [no, yes]) => Ok(Some(FeatureKind::Flag { values: [no.clone(), yes.clone()] })),
+        ("text", _) => {
+            let missing = Missing::default().tokens;
+            let is_doubtful = |level: &Value| {
+                let text = level.to_string();
+                missing.contains(&text) || matches!(Value::of_text(&text), Value::Number(_))
+            };
+            let is_known = levels.iter().any(is_doubtful);
+            Ok(is_known.then_some(FeatureKind::Categorical { levels }))
+        }
         _ => Err(error::parameter(format!("unknown kind of feature: {kind} with {count} levels"))),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use tyrex::counterfactual::Tick;
-use tyrex::explain::{Candidate, Gate, GateReport, METHOD, WrittenPromise};
+use tyrex::explain::{Gate, GateCandidate, GateReport, METHOD, WrittenPromise};
 use tyrex::report;
 
 use crate::ensemble::Ensemble;
@@ -62,8 +62,8 @@ pub(crate) fn judge(
         ..usual
     };
     let named = candidates.iter().zip(&inner);
-    let candidates: Vec<Candidate<'_>> = named
-        .map(|((name, _), explainer)| Candidate {
+    let candidates: Vec<GateCandidate<'_>> = named
+        .map(|((name, _), explainer)| GateCandidate {
             name: name.clone(),
             explainer,
             has_only_promises: false,

@@ -46,6 +46,7 @@ FOUND = {
         "counterfactual": {"age": 27, "income": 1800.0, "housing": "own", "owner": False},
         "score": 0.83,
         "stability": 0.81,
+        "usual": 0.34,
         "cost": {"l1": 0.2, "l2": 0.1},
         "stopped": "converged",
         "certificate": CERTIFICATE,
@@ -219,7 +220,7 @@ def test_points_in_encoded_columns() -> None:
         points.plot(0)
 
 
-RESULTS = ["score", "stability", "cost_l1", "cost_l2", "changed", "status", "reason"]
+RESULTS = ["score", "stability", "usual", "cost_l1", "cost_l2", "changed", "status", "reason"]
 
 
 def test_pandas() -> None:
@@ -279,6 +280,7 @@ TYPES = {
     "owner": (pl.Boolean, pa.bool_()),
     "score": (pl.Float64, pa.float64()),
     "stability": (pl.Float64, pa.float64()),
+    "usual": (pl.Float64, pa.float64()),
     "cost_l1": (pl.Float64, pa.float64()),
     "cost_l2": (pl.Float64, pa.float64()),
     "changed": (pl.Int64, pa.int64()),

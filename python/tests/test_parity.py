@@ -281,6 +281,105 @@ def test_every_method_has_one_document(method: str, tiny: FrontEnds, people: pd.
         assert advised(served["rows"]) == advised(document["rows"])
 
 
+@pytest.fixture(scope="module")
+def strangers() -> pd.DataFrame:
+    """A table as strangers have it: identifiers, ages, outliers, gaps and a bad outcome."""
+    draw = np.random.default_rng(7)
+    rows = 300
+    income, debt = draw.integers(900, 5000, rows), draw.gamma(2.0, 3.0, rows).round(1)
+    debt[17] = 900.0
+    late = income + 600 * draw.normal(size=rows) < 2600
+    return pd.DataFrame(
+        {
+            "customer_id": 70_000 - 3 * np.arange(rows),
+            "name": [f"person {row}" for row in range(rows)],
+            "age": draw.integers(20, 66, rows),
+            "sex": draw.choice(["f", "m"], rows),
+            "income": income,
+            "debt": debt,
+            "region": draw.choice(["north", "south", "west"], rows),
+            "job": draw.choice(["clerk", "baker", None], rows),
+            "defaulted": late.astype(int),
+        }
+    )
+
+
+def test_a_schema_is_inferred_alike(strangers: pd.DataFrame, tmp_path: pathlib.Path) -> None:
+    strangers.to_csv(tmp_path / "data.csv", index=False)
+    infer = (built("tyrex"), "schema", "infer", "data.csv", "--label", "defaulted")
+    text = output_of(*infer, cwd=tmp_path)
+    document = json.loads(output_of(*infer, "--json", cwd=tmp_path))
+    schema = tyrex.Schema.infer(strangers, "defaulted")
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    assert [line for line in schema.to_toml().splitlines() if line] == lines
+    assert sorted(document["schema"]["ignore"]) == ["customer_id", "name"]
+    actions = {each["name"]: each.get("action") for each in schema.to_dict()["feature"]}
+    assert (actions["age"], actions["sex"]) == ("only-up", "fixed")
+    assert "within" in actions["income"]
+    assert schema.to_dict()["label"]["favourable"] == 0
+    # The same remarks.
+    remarks = {note["text"] for note in document["notes"][1:]}
+    assert all(any(note.endswith(text) for note in schema.notes) for text in remarks)
+    assert len(remarks) > 6
+    # A training without a schema drafts the same one, and so does a file.
+    trained = tyrex.Explainer.train(strangers, label="defaulted", epochs=1)
+    assert trained.schema == schema
+    assert tyrex.Schema.infer(tmp_path / "data.csv", "defaulted") == schema
+
+
+def test_applicants_beyond_the_data_have_one_document(
+    strangers: pd.DataFrame, tmp_path: pathlib.Path
+) -> None:
+    strangers.to_csv(tmp_path / "reference.csv", index=False)
+    program = built("tyrex")
+    infer = ("schema", "infer", "reference.csv", "--label", "defaulted", "--out", "s.toml")
+    output_of(program, *infer, cwd=tmp_path)
+    train = ("train", "--data", "reference.csv", "--schema", "s.toml", "--out", "model.onnx")
+    output_of(program, *train, "--epochs", "60", cwd=tmp_path)
+    rows = pd.DataFrame(
+        {
+            "age": [80, 17, 30],
+            "sex": ["f", "m", "f"],
+            "income": [100, 850, 200],
+            "debt": [7.5, 2000.0, -3.0],
+            "region": ["north", "south", "west"],
+            "job": ["clerk", "baker", "clerk"],
+        }
+    )
+    with served(tmp_path, "--models", "0") as address:
+        python = tyrex.Explainer(
+            str(tmp_path / "model.onnx"), pd.read_csv(tmp_path / "reference.csv")
+        )
+        ends = FrontEnds(tmp_path, python, address)
+        for method in ("trex-o", "min-cost"):
+            document = ends.by_command_line(rows, method)
+            expected = answered("by_command_line", document)
+            assert answered("by_http", ends.by_http(rows, method)) == expected
+            assert answered("by_python", ends.by_python(rows, method)) == expected
+            assert [each["row"] for each in document["rows"]] == [0, 1, 2]
+            for each, age in zip(document["rows"], rows["age"]):
+                assert each["advice"]["status"] == "found", each
+                advised = each["advice"]["counterfactual"]
+                assert strangers["income"].min() <= advised["income"] <= strangers["income"].max()
+                assert advised["age"] == age or age <= advised["age"] <= strangers["age"].max()
+        unknown = rows.assign(region=["north", "moon", "west"])
+        unknown.to_csv(tmp_path / "rows.csv", index=False)
+        refused = subprocess.run(
+            [program, "explain", "--data", "rows.csv", "--model", "model.onnx"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        assert refused.returncode == 2
+        assert "rows.csv, row 1, column `region`: found `moon`" in refused.stderr
+        with pytest.raises(tyrex.DataError, match="row 1.*moon"):
+            python.explain(unknown)
+        with pytest.raises(urllib.error.HTTPError) as problem:
+            ends.by_http(unknown, "min-cost")
+        assert problem.value.code == 422
+        assert "rows[1].region" in problem.value.read().decode()
+
+
 RAW = """
 format_version = 1
 [label]

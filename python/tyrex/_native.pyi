@@ -335,9 +335,9 @@ class Schema:
     @staticmethod
     def infer(table: Table, label: str | None, favourable: SupportsGetItem[int, str], kinds: SupportsGetItem[int, tuple[str, str, SupportsGetItem[int, str | SupportsFloat | SupportsIndex]]], features: SupportsGetItem[int, str] | None) -> tuple[Schema, list[tuple[str | None, str]]]:
         """
-        A draft of a schema from a table, and remarks for a person to review. `kinds` has the known
-        kinds of columns: `numeric`, `integer`, `ordinal`, `categorical` or `flag`, and the levels;
-        `features` the columns that a model takes.
+        A draft of a schema from a table, and remarks for a person to review, as `tyrex schema infer`
+        writes it. `kinds` has the known kinds of columns: `numeric`, `integer`, `ordinal`,
+        `categorical`, `flag` or `text`, and the levels; `features` the columns that a model takes.
         """
     @property
     def label(self, /) -> str:

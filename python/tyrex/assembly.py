@@ -49,18 +49,12 @@ def schema_of(
     features: list[str] | None = None,
     levels: dict[str, list[Any]] | None = None,
 ) -> Schema:
-    """The schema that was given or that the data bring along, or else a first one, in which the
-    columns that the model takes as categories have all the `levels` it knows."""
+    """The schema that was given or that the data bring along, or else a draft of one."""
     if schema is not None:
         return Schema.of(schema)
     if source.data is not None:
         return Schema(source.data.schema)
-    values = favourable if isinstance(favourable, (list, tuple, set)) else [favourable]
-    wanted = [] if favourable is None else [as_text(value) for value in values]
-    candidates = features or source.features.names
-    return Schema.inferred(
-        source.table, source.label, wanted, source.kinds(candidates, levels or {}), features
-    )
+    return Schema.drafted(source, favourable, features, levels or {})
 
 
 def assemble(

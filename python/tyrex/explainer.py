@@ -188,6 +188,7 @@ class Explainer:
         confidence: float | None = None,
         by: Any = (),
         amount: str | None = None,
+        plausible: float | None = None,
         tau: float | str | None = None,
         norm: Any = None,
         k: int | None = None,
@@ -209,6 +210,7 @@ class Explainer:
         retrained: Any = None,
         refit: Callable[..., Any] | None = None,
         jobs: int = 1,
+        prove: bool | None = None,
         relax: bool | None = None,
         seed: int | None = None,
         progress: ProgressSetting = None,
@@ -236,6 +238,10 @@ class Explainer:
             With a promise: columns of the rows whose groups, and whose amounts, `portfolio` of the
             result also states the kept share for: `"sex"`, `["sex", "age:25,40"]` or
             `{"sex": None, "age": [25, 40]}`, and one name.
+        plausible
+            The least p-value of the advised row among accepted applicants of the data: at 0.1, one
+            accepted applicant of ten is less usual. None asks for none; `usual` and `plausibility`
+            of an explanation say it in any case.
         tau, k, sigma
             The required stability, the number of neighbours and their standard deviation; the
             protocol's by default. `tau="auto"` uses the lowest threshold that keeps 95 % of the
@@ -273,6 +279,9 @@ class Explainer:
             Models that you retrained, or a function `refit(seed)` or `refit(seed, rows)` that does,
             in place of models that tyrex retrains; see `tyrex.retrain`, whose ensemble can be used
             again as `certify`. A promise needs models with gradients, or trees.
+        prove
+            Whether to prove that no advice is cheaper, or else to state how much cheaper it could
+            be (`proof` of each explanation); min-cost and margin can, on trees.
         relax
             Whether to search, for rows without advice, for a single rule that prevents it
             (`relaxations`). That takes many searches per row; None does it for up to 20 rows.
@@ -328,6 +337,7 @@ class Explainer:
             norm=norm,
             promise=promise,
             confidence=confidence,
+            plausible=plausible,
             tau=tau,
             k=k,
             sigma=sigma,
@@ -343,6 +353,7 @@ class Explainer:
             stability=stability,
             models=models,
             change=change,
+            prove=prove,
             relax=relax,
             seed=seed,
             params=params,

@@ -82,6 +82,8 @@ class Explanation:
     changes: list[Change] = field(default_factory=list)
     new_score: float | None = None
     stability: float | None = None
+    usual: float | None = None
+    """The p-value of the advised row among accepted applicants: the share that is no more usual."""
     cost_l1: float | None = None
     cost_l2: float | None = None
     # The time of the search: the only part that differs between runs.
@@ -92,6 +94,8 @@ class Explanation:
     certificate: dict[str, Any] | None = None
     stopped: str | None = None
     """Why the search ended. After `budget-spent` cheaper advice may exist."""
+    proof: dict[str, Any] | None = None
+    """Whether no advice is cheaper, or the least cost that any has, if a proof was asked for."""
     reason: str | None = None
     why: str | None = None
     """Why nothing was found, in words."""
@@ -99,6 +103,10 @@ class Explanation:
     """The advice, or the reason why there is none, in a sentence."""
     retraining: str | None = None
     """What retrained models say about it, in a sentence."""
+    plausibility: str | None = None
+    """How usual the advised row is, in a sentence; or what can be had of the conditions."""
+    apart: dict[str, Any] | None = None
+    """What each condition costs alone, where usual advice was asked for and not found."""
     relaxations: dict[str, Any] | None = None
     """The constraints without which advice is found."""
     rules: str | None = None
@@ -138,6 +146,7 @@ class Explanation:
             changes=changes,
             new_score=advice.get("score"),
             stability=advice.get("stability"),
+            usual=advice.get("usual"),
             cost_l1=cost.get("l1"),
             cost_l2=cost.get("l2"),
             # Files of earlier versions have them here.
@@ -145,10 +154,13 @@ class Explanation:
             promise=advice.get("promise"),
             certificate=advice.get("certificate"),
             stopped=advice.get("stopped"),
+            proof=advice.get("proof"),
             reason=advice.get("reason"),
             why=advice.get("sentence"),
             sentence=document.get("sentence"),
             retraining=document.get("retraining"),
+            plausibility=document.get("plausibility"),
+            apart=advice.get("apart"),
             relaxations=advice.get("relaxations"),
             rules=advice.get("rules"),
             highest=advice.get("highest"),
@@ -167,8 +179,10 @@ class Explanation:
                 "counterfactual": self.counterfactual,
                 "score": self.new_score,
                 "stability": self.stability,
+                "usual": self.usual,
                 "cost": {"l1": self.cost_l1, "l2": self.cost_l2},
                 "stopped": self.stopped,
+                **({} if self.proof is None else {"proof": self.proof}),
                 **({} if self.promise is None else {"promise": self.promise}),
                 "certificate": self.certificate,
             }
@@ -178,6 +192,7 @@ class Explanation:
                 "reason": self.reason,
                 "sentence": self.why,
                 **({} if self.highest is None else {"highest": self.highest}),
+                **({} if self.apart is None else {"apart": self.apart}),
                 "relaxations": self.relaxations,
                 **({} if self.rules is None else {"rules": self.rules}),
             }
@@ -190,6 +205,7 @@ class Explanation:
             **({} if self.unchanged is None else {"unchanged": self.unchanged}),
             "sentence": self.sentence,
             **({} if self.retraining is None else {"retraining": self.retraining}),
+            **({} if self.plausibility is None else {"plausibility": self.plausibility}),
             "advice": advice,
         }
 
@@ -223,7 +239,8 @@ class Explanation:
     @property
     def hint(self) -> str | None:
         """What helps where nothing was found: the best change, or the rule that prevents advice."""
-        return (self.highest or {}).get("sentence") or self.rules
+        apart = self.plausibility if self.apart else None
+        return (self.highest or {}).get("sentence") or apart or self.rules
 
     @property
     def what_changes(self) -> list[str]:

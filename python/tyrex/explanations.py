@@ -20,7 +20,7 @@ __all__ = ["Change", "Explanation", "Explanations"]
 FORMAT_VERSION = 1
 # Rows to show on a terminal.
 MOST_ROWS = 10
-RESULTS = ("score", "stability", "cost_l1", "cost_l2", "changed", "status", "reason")
+RESULTS = ("score", "stability", "usual", "cost_l1", "cost_l2", "changed", "status", "reason")
 
 Certifier = Callable[["Explanations"], "list[dict[str, Any] | None]"]
 
@@ -395,6 +395,7 @@ class Explanations(Sequence[Explanation]):
         results: list[tuple[str, list[Any]]] = [
             ("float", [e.new_score for e in self]),
             ("float", [e.stability for e in self]),
+            ("float", [e.usual for e in self]),
             ("float", [e.cost_l1 for e in self]),
             ("float", [e.cost_l2 for e in self]),
             ("int", [len(e.changes) if e.found else None for e in self]),

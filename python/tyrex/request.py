@@ -57,6 +57,7 @@ def options(
     norm: Any = None,
     promise: float | None = None,
     confidence: float | None = None,
+    plausible: float | None = None,
     tau: float | str | None = None,
     k: int | None = None,
     sigma: float | None = None,
@@ -71,6 +72,7 @@ def options(
     stability: bool | None = None,
     models: int | None = None,
     change: str | Mapping[str, Any] | None = None,
+    prove: bool | None = None,
     relax: bool | None = None,
     seed: int | None = None,
     params: Mapping[str, Any] | None = None,
@@ -105,6 +107,7 @@ def options(
         "norm": _given(norm, lambda: _norm(norm)),
         "promise": _given(promise, lambda: real("promise", promise)),
         "confidence": _given(confidence, lambda: real("confidence", confidence)),
+        "plausible": _given(plausible, lambda: real("plausible", plausible)),
         "tau": tau if tau == "auto" else _given(tau, lambda: real("tau", tau)),
         "k": _given(k, lambda: whole("k", k, 1)),
         "sigma": _given(sigma, lambda: real("sigma", sigma)),
@@ -120,6 +123,7 @@ def options(
         "stability": stability,
         "models": _given(models, lambda: whole("models", models)),
         "change": _change(change) if isinstance(change, str) else change,
+        "prove": prove,
         "relax": relax,
     }
     return to_json("options", _only_given(ask))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from . import _native, html
 from .errors import SchemaError
+from .source import Source, as_text
 from .text import aligned
 
 __all__ = ["Schema"]
@@ -47,16 +49,32 @@ class Schema:
         """Remarks on an inferred schema, for a person to review."""
 
     @classmethod
-    def inferred(
+    def infer(cls, data: Any, label: Any, favourable: Any = None) -> Schema:
+        """A draft of a schema from rows with labels, as `tyrex schema infer` writes it.
+
+        `data` and `label` are those of an `Explainer`; without `favourable` the favourable value
+        is guessed, with a remark.
+
+        >>> rows = {"age": [25, 40, 61], "rate": [3.5, 4.0, 2.5], "defaulted": [0, 1, 0]}
+        >>> Schema.infer(rows, "defaulted").to_dict()["feature"][0]["action"]
+        'only-up'
+        """
+        return cls.drafted(Source.of(data, label), favourable)
+
+    @classmethod
+    def drafted(
         cls,
-        table: _native.Table,
-        label: str | None,
-        favourable: list[str],
-        kinds: list[tuple[str, str, list[Any]]],
-        features: list[str] | None,
+        source: Source,
+        favourable: Any,
+        features: list[str] | None = None,
+        levels: Mapping[str, list[Any]] = MappingProxyType({}),
     ) -> Schema:
-        """A draft of a schema, from a table and known properties of its columns."""
-        native, remarks = _native.Schema.infer(table, label, favourable, kinds, features)
+        """A draft of a schema for a model that takes the `features`, or for one to be trained. The
+        columns that the model takes as categories have all the `levels` it knows."""
+        values = favourable if isinstance(favourable, (list, tuple, set)) else [favourable]
+        wanted = [] if favourable is None else [as_text(value) for value in values]
+        kinds = source.kinds(features, levels)
+        native, remarks = _native.Schema.infer(source.table, source.label, wanted, kinds, features)
         # Equal remarks on several features are merged.
         about: dict[str, list[str]] = {}
         for feature, remark in remarks:
@@ -97,8 +115,8 @@ class Schema:
         """The same schema with some features changed; None removes a key.
 
         The keys are those of docs/formats.md: kind, levels, unit, range, step, action, ... A new
-        action replaces the old one. If that was `within`, inferred from the data, a `range` keeps
-        its ends; applicants outside a range are rejected.
+        action replaces the old one. If that was `within`, inferred from the data, a rule keeps its
+        ends. A row outside a `range` is an error.
 
         >>> schema = Schema.of('''
         ... format_version = 1

@@ -88,12 +88,15 @@ class Source:
         return self.frame.select([name for name in self.frame.names if name != self.label])
 
     def kinds(
-        self, features: Iterable[str], levels: Mapping[str, list[Any]] = MappingProxyType({})
+        self,
+        features: Iterable[str] | None,
+        levels: Mapping[str, list[Any]] = MappingProxyType({}),
     ) -> list[tuple[str, str, list[Any]]]:
         """The known kinds of the container's columns, and a model's `levels` of some, as the
-        native side takes them. A text stays a text, even one that looks like a number."""
+        native side takes them. A text stays a text, even one that looks like a number. `features`
+        are the columns that a model takes; None if there is no model."""
         known: list[tuple[str, str, list[Any]]] = []
-        for name in features:
+        for name in self.features.names if features is None else features:
             column = self.frame.columns[self.frame.names.index(name)]
             if name in self.frame.levels:
                 own = self.frame.levels[name]
@@ -106,8 +109,8 @@ class Source:
             elif column.dtype == object:
                 texts = _seen(column)
                 if 1 < len(texts) <= MOST_LEVELS:
-                    known.append((name, "categorical", texts))
-                elif len(texts) > MOST_LEVELS and all(map(_looks_like_a_number, texts)):
+                    known.append((name, "text", texts))
+                elif features and len(texts) > MOST_LEVELS and all(map(_is_a_number, texts)):
                     raise DataError(
                         f"column '{name}' holds {len(texts)} different texts that look like "
                         "numbers; turn them into numbers, or leave the column out"
@@ -172,7 +175,7 @@ def _seen(column: np.ndarray[Any, Any]) -> list[Any]:
     return sorted({value for value in column.tolist() if value is not None and value == value})
 
 
-def _looks_like_a_number(text: str) -> bool:
+def _is_a_number(text: str) -> bool:
     try:
         float(text)
     except ValueError:

@@ -115,10 +115,11 @@ pub enum Command {
     Stability(StabilityArgs),
     /// Certify that counterfactuals stay valid when the model changes
     ///
-    /// Each counterfactual is certified in up to three ways: by the paper's theorem, for small
-    /// changes of the weights, and by retrained models. With --reference the model is compared with
-    /// the retrained models; if it does not look like one of them, they certify nothing. The answer
-    /// is "no" if a counterfactual has no certificate.
+    /// Each counterfactual is certified in up to four ways: by the paper's theorem, for small
+    /// changes of the weights, by retrained models, and for a random forest by the votes of their
+    /// trees. With --reference the model is compared with the retrained models; if it does not look
+    /// like one of them, they certify nothing. The answer is "no" if a counterfactual has no
+    /// certificate.
     Certify(CertifyArgs),
     /// Choose the stability threshold that reaches a required validity
     ///

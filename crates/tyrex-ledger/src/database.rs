@@ -1,7 +1,7 @@
 //! The one database: a SQLite file, or PostgreSQL.
 //!
 //! Statements are written once. They number their parameters (`$1`), which both databases support,
-//! and `on!` runs them on either one.
+//! and `sql!` runs them on either one.
 
 mod error;
 #[cfg(feature = "postgres")]
@@ -23,9 +23,9 @@ pub use error::{Error, Result};
 pub use service_lock::ServiceLock;
 
 #[cfg(feature = "postgres")]
-use postgres::{Connection, Options, Pool};
+use postgres::{Connection, Options, Pool, Server};
 #[cfg(not(feature = "postgres"))]
-use {Never as Connection, Never as Options, Never as Pool};
+use {Never as Connection, Never as Options, Never as Pool, Never as Server};
 
 /// How long a writer waits for other writers.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -53,31 +53,64 @@ pub enum Either<S, P> {
 #[derive(Debug, Clone)]
 pub enum Never {}
 
-/// Runs the same code on the database's own type: `on!(database, pool => ...)` for a
-/// [`Database`], `on!(transaction, connection => ...)` for a [`Transaction`].
+#[cfg(not(feature = "postgres"))]
+impl AsMut<Self> for Never {
+    fn as_mut(&mut self) -> &mut Self {
+        self
+    }
+}
+
+/// Runs the same code on the database's own type: `on!(database.executor(), own => ...)`.
 #[cfg(feature = "postgres")]
 #[macro_export]
 macro_rules! on {
-    ($database:expr, $own:ident => $code:expr) => {
-        match $database.either() {
+    ($either:expr, $own:ident => $code:expr) => {
+        match $either {
             $crate::database::Either::Sqlite($own) => $code,
             $crate::database::Either::Postgres($own) => $code,
         }
     };
 }
-/// Runs code on the database's own type: `on!(database, pool => ...)` for a [`Database`],
-/// `on!(transaction, connection => ...)` for a [`Transaction`].
+/// Runs the same code on the database's own type: `on!(database.executor(), own => ...)`.
 #[cfg(not(feature = "postgres"))]
 #[macro_export]
 macro_rules! on {
-    ($database:expr, $own:ident => $code:expr) => {
-        match $database.either() {
+    ($either:expr, $own:ident => $code:expr) => {
+        match $either {
             $crate::database::Either::Sqlite($own) => $code,
             $crate::database::Either::Postgres(never) => match *never {},
         }
     };
 }
 pub use on;
+
+/// Runs a statement on a [`Database`], its writers, or a [`Transaction`], with the values of its
+/// parameters: `sql!(execute in database.writers(); "DELETE FROM jobs WHERE id = $1", id)?`.
+///
+/// The first word says what is read: `execute` nothing (the result is the number of rows that
+/// changed), `fetch_all`, `fetch_optional` and `fetch_one` rows, and `values`, `value` and
+/// `one_value` the only column of rows.
+#[macro_export]
+macro_rules! sql {
+    (execute in $on:expr; $statement:expr $(, $value:expr)*) => {
+        $crate::database::on!($on.executor(), own => sqlx::query($statement)
+            $(.bind($value))*
+            .execute(own)
+            .await
+            .map(|done| done.rows_affected()))
+    };
+    (values in $($rest:tt)+) => { $crate::database::sql!(@query_scalar fetch_all $($rest)+) };
+    (value in $($rest:tt)+) => { $crate::database::sql!(@query_scalar fetch_optional $($rest)+) };
+    (one_value in $($rest:tt)+) => { $crate::database::sql!(@query_scalar fetch_one $($rest)+) };
+    (@$query:ident $fetch:ident $on:expr; $statement:expr $(, $value:expr)*) => {
+        $crate::database::on!($on.executor(), own => sqlx::$query($statement)
+            $(.bind($value))*
+            .$fetch(own)
+            .await)
+    };
+    ($fetch:ident in $($rest:tt)+) => { $crate::database::sql!(@query_as $fetch $($rest)+) };
+}
+pub use sql;
 
 /// Reads a type from a row of either database: each field from the column of its name, and
 /// `..field` from the row as a whole. (The derive macro of sqlx would compile all of sqlx,
@@ -148,14 +181,13 @@ pub struct Database {
     writers: Pools,
 }
 
-/// Connections of one kind. `on!` runs statements on them.
+/// Connections of one kind.
 #[derive(Debug, Clone)]
 pub struct Pools(Either<SqlitePool, Pool>);
 
 impl Pools {
-    /// For [`on!`].
-    #[must_use]
-    pub fn either(&self) -> &Either<SqlitePool, Pool> {
+    /// For [`sql!`].
+    pub fn executor(&self) -> &Either<SqlitePool, Pool> {
         &self.0
     }
 
@@ -183,7 +215,7 @@ impl Pools {
             Either::Sqlite(_) => sqlite,
             Either::Postgres(_) => postgres,
         };
-        on!(transaction, connection => sqlx::query(begin).execute(&mut **connection).await?.rows_affected());
+        sql!(execute in transaction; begin)?;
         Ok(transaction)
     }
 }
@@ -256,14 +288,13 @@ impl Database {
     }
 
     /// Its address, without a password.
-    #[must_use]
     pub fn address(&self) -> &str {
         &self.address
     }
 
     /// Checks that it answers.
     pub async fn ping(&self) -> Result<()> {
-        on!(self, pool => sqlx::query("SELECT 1").execute(pool).await?.rows_affected());
+        sql!(execute in self; "SELECT 1")?;
         Ok(())
     }
 
@@ -292,18 +323,16 @@ impl Database {
 
     /// Closes all connections once they are idle. SQLite then cleans up its files.
     pub async fn close(&self) {
-        on!(self, pool => pool.close().await);
-        on!(self.writers, pool => pool.close().await);
+        on!(self.executor(), pool => pool.close().await);
+        on!(self.writers.executor(), pool => pool.close().await);
     }
 
-    /// For [`on!`]: the connections that read.
-    #[must_use]
-    pub fn either(&self) -> &Either<SqlitePool, Pool> {
-        self.readers.either()
+    /// For [`sql!`]: the connections that read.
+    pub fn executor(&self) -> &Either<SqlitePool, Pool> {
+        self.readers.executor()
     }
 
     /// The connections that write.
-    #[must_use]
     pub fn writers(&self) -> &Pools {
         &self.writers
     }
@@ -330,13 +359,15 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    /// For [`on!`].
-    pub fn either(&mut self) -> &mut Either<PoolConnection<Sqlite>, Connection> {
-        &mut self.connection
+    /// For [`sql!`].
+    pub fn executor(&mut self) -> Either<&mut SqliteConnection, &mut Server> {
+        match &mut self.connection {
+            Either::Sqlite(own) => Either::Sqlite(own.as_mut()),
+            Either::Postgres(own) => Either::Postgres(own.as_mut()),
+        }
     }
 
     /// Whether the database is PostgreSQL.
-    #[must_use]
     pub fn is_postgres(&self) -> bool {
         matches!(self.connection, Either::Postgres(_))
     }
@@ -352,7 +383,7 @@ impl Transaction {
     }
 
     async fn end(mut self, how: &'static str) -> Result<()> {
-        on!(self, connection => sqlx::query(how).execute(&mut **connection).await?.rows_affected());
+        sql!(execute in self; how)?;
         self.ended = true;
         Ok(())
     }
@@ -361,7 +392,7 @@ impl Transaction {
 impl Drop for Transaction {
     fn drop(&mut self) {
         if !self.ended {
-            on!(self, connection => connection.close_on_drop());
+            on!(&mut self.connection, connection => connection.close_on_drop());
         }
     }
 }

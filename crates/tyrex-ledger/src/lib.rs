@@ -12,7 +12,6 @@ use uuid::{NoContext, Timestamp, Uuid};
 
 /// A new identifier; identifiers are in the order of their times. A clock before 1970 has no time
 /// that they could hold, so they begin with zeros.
-#[must_use]
 pub fn new_id() -> Uuid {
     id_at(SystemTime::now())
 }

@@ -7,6 +7,9 @@ import { counted, day, title, two } from "./format.js";
 import { changeTable, letter, letterDocument } from "./letter.js";
 import { COST, adviceSentence, certificateWords, stabilitySentence, verdictMeaning } from "./words.js";
 
+/** The least p-value of advice that looks like accepted applicants. */
+const LEAST_USUAL = 0.1;
+
 /** The promises of the curve. */
 const PROMISES = [0.5, 0.7, 0.8, 0.9, 0.95, 0.99];
 
@@ -31,6 +34,7 @@ export function advicePanel(context, on) {
   /** The promises of the curve, if the default method has a promise. */
   const promises = model.promise ? PROMISES.filter((promise) => promise <= model.promise.most) : [];
   const body = h("div", { class: "advice" });
+  const usualOnly = h("input", { type: "checkbox", id: "usual-only", onchange: () => question && ask() });
   const stale = h("p", { class: "stale", hidden: true }, "The values have changed. ", h("button", { type: "button", class: "quiet", onclick: () => ask() }, "Ask again"));
   const curve = h("div");
   const comparison = h("div");
@@ -48,6 +52,7 @@ export function advicePanel(context, on) {
   const bodyOf = (method, certify, promise) => ({
     model: model.id, rows: [question.values], keep: question.keep, method, certify,
     ...(searches(method) ? { promise } : {}),
+    ...(usualOnly.checked ? { plausible: LEAST_USUAL } : {}),
   });
 
   /** One method's answer to the question. */
@@ -133,6 +138,7 @@ export function advicePanel(context, on) {
       body,
       h("p", { class: "lead" }, sentence),
       h("p", { class: "promise" }, answer.explained.retraining),
+      answer.explained.plausibility && h("p", { class: "usual" }, answer.explained.plausibility),
       ...(answer.document.warnings ?? []).map((warning) => h("p", { class: "note" }, warning)),
       changeTable(advice.changes),
       h(
@@ -260,6 +266,12 @@ export function advicePanel(context, on) {
       "section",
       { class: "panel", "aria-labelledby": "advice-title" },
       h("h2", { id: "advice-title" }, "What should change?"),
+      h(
+        "label",
+        { class: "chip", title: "One accepted applicant of ten is less usual than the advice may be." },
+        usualOnly,
+        " Only advice that looks like accepted applicants",
+      ),
       stale,
       body,
       curve,
@@ -321,6 +333,7 @@ function notFound(advice, { keep }) {
     h("p", { class: "lead" }, "No advice was found."),
     h("p", {}, `Why: ${advice.sentence}.`),
     advice.highest && h("p", {}, advice.highest.sentence),
+    advice.apart && h("p", {}, advice.apart.sentence),
     keep.length > 0 && h("p", {}, `Locked now: ${keep.map(title).join(", ")}. Unlock one and ask again.`),
     advice.rules && h("p", { class: "soft" }, `Rules: ${advice.rules}.`),
   );

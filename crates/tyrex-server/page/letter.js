@@ -40,6 +40,7 @@ export function letter({ method, document: made, explained, survives, models }, 
     h("p", {}, survivalSentence(survives, models), " ", claims[0]?.sentence ?? ""),
     assumptions.length > 0 && h("p", {}, "Assumptions:"),
     h("ul", {}, assumptions.map(({ sentence, standing }) => h("li", {}, `${sentence} (${standing})`))),
+    explained.plausibility && h("p", {}, explained.plausibility),
     h("h2", {}, "Details"),
     h(
       "dl",

@@ -44,6 +44,7 @@ export const verdictMeaning = (verdict) => VERDICTS[verdict] ?? verdict;
 
 const TIERS = {
   ensemble: "Retrained models",
+  forest: "Trees of retrained forests",
   theorem: "The paper's theorem",
   interval: "Small changes of weights",
 };

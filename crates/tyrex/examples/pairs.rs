@@ -6,17 +6,22 @@
 //! 60 models of every change, which nothing else uses. A cell is the share of these judgements
 //! that accept, in percent.
 //! The same rows give the same tables, on any number of threads.
+//!
+//! With `--folder pairs` the judging models and the rows of the tables are kept in a folder, and an
+//! interrupted run continues. `--judges 20` judges with fewer models of every change.
 #![allow(clippy::print_stdout)] // an example shows
 
 use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use tyrex::Seed;
 use tyrex::change::ModelChange;
 use tyrex::data::Catalogue;
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::explain::{Answered, Applicant, Ask, Explainer, PromisedProbability, RetrainingTerms};
+use tyrex::file::Overwrite;
 use tyrex::model::{Model, TrainParams};
 use tyrex::points::Points;
 
@@ -41,26 +46,45 @@ const CHANGES: [[&str; 3]; 12] = [
 ];
 
 fn main() -> Result<()> {
-    let folder = std::env::var_os("TYREX_DATA").map(std::path::PathBuf::from);
+    let (mut judges, mut kept, mut names) = (JUDGES, None, Vec::new());
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().with_context(|| format!("{argument} has no value"));
+        match argument.as_str() {
+            "--judges" => judges = value()?.parse().context("--judges")?,
+            "--folder" => kept = Some(PathBuf::from(value()?)),
+            _ => names.push(argument),
+        }
+    }
+    let folder = std::env::var_os("TYREX_DATA").map(PathBuf::from);
     let catalogue = Catalogue::new(folder.as_deref());
-    for name in std::env::args().skip(1) {
+    for name in names {
         let set = catalogue.load(&name, Variant::Product, Direction::Favourable)?;
         let params = TrainParams::default();
         let explainer = Explainer::train(set, &params, Seed(0), |_| ControlFlow::Continue(()))?;
-        println!("{name}\n\n{}", table(&explainer)?);
+        println!("{name}\n");
+        let kept = kept.as_ref().map(|folder| folder.join(format!("{name}-{judges}")));
+        table(&explainer, judges, kept.as_deref())?;
+        println!();
     }
     Ok(())
 }
 
-/// The table of one data set.
-fn table(explainer: &Explainer) -> Result<String> {
+/// Prints the table of one data set.
+fn table(explainer: &Explainer, judges: usize, kept: Option<&Path>) -> Result<()> {
     let mut applicants = explainer.applicants().rejected(explainer.reference().applicants());
     applicants.truncate(APPLICANTS);
-    let judges = CHANGES.iter().map(judges(explainer)).collect::<Result<Vec<_>>>()?;
+    let of_change = judges_of(explainer, judges, kept);
+    let judges = CHANGES.iter().map(of_change).collect::<Result<Vec<_>>>()?;
     let names: Vec<&str> = CHANGES.iter().map(|[name, ..]| *name).collect();
-    let mut text = format!("| promised for | kept | cost | {} |\n", names.join(" | "));
-    text += &format!("|---|---|---|{}\n", "---|".repeat(CHANGES.len()));
+    println!("| promised for | kept | cost | {} |", names.join(" | "));
+    println!("|---|---|---|{}", "---|".repeat(CHANGES.len()));
     for (own, [title, name, params]) in CHANGES.iter().enumerate() {
+        let file = kept.map(|folder| folder.join(format!("{title}.md")));
+        if let Some(file) = file.as_ref().filter(|file| file.is_file()) {
+            println!("{}", std::fs::read_to_string(file)?);
+            continue;
+        }
         let change = ModelChange::with_params(name, params)?;
         let (points, cost) = promised(explainer, &applicants, change)?;
         let cells = judges.iter().enumerate().map(|(place, judges)| {
@@ -70,10 +94,13 @@ fn table(explainer: &Explainer) -> Result<String> {
             if place == own { format!("**{share:.1}**") } else { format!("{share:.1}") }
         });
         let cells: Vec<String> = cells.collect();
-        let kept = points.len();
-        text += &format!("| {title} | {kept} | {cost:.2} | {} |\n", cells.join(" | "));
+        let row = format!("| {title} | {} | {cost:.2} | {} |", points.len(), cells.join(" | "));
+        if let Some(file) = file {
+            std::fs::write(file, &row)?;
+        }
+        println!("{row}");
     }
-    Ok(text)
+    Ok(())
 }
 
 fn accepted(scores: Vec<f32>) -> usize {
@@ -81,15 +108,24 @@ fn accepted(scores: Vec<f32>) -> usize {
 }
 
 /// Makes the models that judge advice under a change. No question derives the same seed.
-fn judges(explainer: &Explainer) -> impl Fn(&[&str; 3]) -> Result<Vec<Arc<dyn Model>>> {
-    |[_, name, params]| {
+fn judges_of(
+    explainer: &Explainer,
+    models: usize,
+    kept: Option<&Path>,
+) -> impl Fn(&[&str; 3]) -> Result<Vec<Arc<dyn Model>>> {
+    move |[title, name, params]| {
         let terms = RetrainingTerms {
             change: ModelChange::with_params(name, params)?,
-            models: JUDGES,
+            models,
             params: explainer.retraining().params()?,
             seed: Seed(0).derive("judges of pairs"),
         };
-        let judges = explainer.retraining().train(&terms, |_, _| ControlFlow::Continue(()))?;
+        let go_on = |_, _: &_| ControlFlow::Continue(());
+        let retraining = explainer.retraining();
+        let judges = match kept.map(|folder| folder.join(title)) {
+            Some(folder) => retraining.train_into(&folder, &terms, Overwrite::Refuse, go_on)?,
+            None => retraining.train(&terms, go_on)?,
+        };
         Ok(judges.members().to_vec())
     }
 }

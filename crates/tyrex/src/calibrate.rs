@@ -40,7 +40,7 @@ pub struct Goal {
     /// Probability that the chosen threshold keeps it.
     pub confidence: f64,
     /// How a factual without a counterfactual counts.
-    pub missing: Missing,
+    pub missing: CalibrationMissing,
     /// The test behind p-values and intervals.
     pub test: CalibrationTest,
 }
@@ -50,7 +50,7 @@ impl Default for Goal {
         Self {
             validity: 0.95,
             confidence: 0.95,
-            missing: Missing::default(),
+            missing: CalibrationMissing::default(),
             test: CalibrationTest::default(),
         }
     }
@@ -108,9 +108,9 @@ impl CalibrationTest {
 
 /// How a factual without a counterfactual counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = CalibrationMissing))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
-pub enum Missing {
+pub enum CalibrationMissing {
     /// As invalid: the validity is among all applicants.
     Invalid,
     /// Not at all: the validity is among applicants with advice.
@@ -118,7 +118,7 @@ pub enum Missing {
     LeftOut,
 }
 
-choices! { Missing "missing" {
+choices! { CalibrationMissing "missing" {
     Invalid = "invalid": "As invalid: the validity is among all applicants",
     LeftOut = "left-out": "Not at all: the validity is among applicants with advice",
 } }
@@ -495,19 +495,19 @@ fn passed(
 /// Whether the coverage is high enough for `choosing` models to confirm the goal.
 fn is_enough_found(goal: &Goal, coverage: f64, choosing: usize) -> Result<bool> {
     Ok(match goal.missing {
-        Missing::Invalid => {
+        CalibrationMissing::Invalid => {
             let at_best = vec![coverage; choosing];
             goal.test.p_value(&at_best, goal.validity)? <= 1.0 - goal.confidence
         }
-        Missing::LeftOut => coverage > 0.0,
+        CalibrationMissing::LeftOut => coverage > 0.0,
     })
 }
 
 /// The validity under each model: a share of the factuals that count. `None` if no factual counts.
-fn validities(candidate: &TriedThreshold, missing: Missing) -> Vec<f64> {
+fn validities(candidate: &TriedThreshold, missing: CalibrationMissing) -> Vec<f64> {
     let counted = match missing {
-        Missing::Invalid => candidate.costs.len(),
-        Missing::LeftOut => candidate.costs.iter().flatten().count(),
+        CalibrationMissing::Invalid => candidate.costs.len(),
+        CalibrationMissing::LeftOut => candidate.costs.iter().flatten().count(),
     };
     if counted == 0 {
         return Vec::new();

@@ -1,10 +1,46 @@
 //! Catalogues: enums of kinds, each with a file of its own and one line in a list. Everything that
 //! depends on all kinds is generated from the list.
 
-/// The name of a kind, as typed by users and written in files.
+/// The name of a kind, as typed by users and written in files: the name of its variant in kebab
+/// case, as `serde` writes it. The catalogue implements it.
 pub(crate) trait Named {
     /// The name. It is never reused for another kind.
     const NAME: &'static str;
+}
+
+/// The kebab case of a variant's name: `TrexNn` is `trex-nn`.
+macro_rules! kebab {
+    ($variant:ident) => {{
+        const NAME: &[u8] = stringify!($variant).as_bytes();
+        const LENGTH: usize = $crate::catalogue::kebab_length(NAME);
+        const LETTERS: [u8; LENGTH] = $crate::catalogue::kebab_letters(NAME);
+        match std::str::from_utf8(&LETTERS) {
+            Ok(name) => name,
+            Err(_) => stringify!($variant),
+        }
+    }};
+}
+pub(crate) use kebab;
+
+/// The length of a name in kebab case: every capital letter but the first gets a hyphen.
+pub(crate) const fn kebab_length(name: &[u8]) -> usize {
+    let (mut length, mut at) = (name.len(), 1);
+    while at < name.len() {
+        length += name[at].is_ascii_uppercase() as usize;
+        at += 1;
+    }
+    length
+}
+
+/// A name in kebab case.
+pub(crate) const fn kebab_letters<const LENGTH: usize>(name: &[u8]) -> [u8; LENGTH] {
+    let (mut letters, mut at, mut length) = ([b'-'; LENGTH], 0, 0);
+    while at < name.len() {
+        length += (at > 0 && name[at].is_ascii_uppercase()) as usize;
+        letters[length] = name[at].to_ascii_lowercase();
+        (at, length) = (at + 1, length + 1);
+    }
+    letters
 }
 
 /// An enum of the kinds of a trait: one variant for each, which holds its parameters.
@@ -19,8 +55,7 @@ pub(crate) trait Named {
 /// ```
 ///
 /// As a document it is one object: the name under the tag, and the parameters beside it. A kind
-/// implements [`Named`], the trait, `Default`, `serde` and, for the OpenAPI description,
-/// `ToSchema`. Its variant's name in kebab case is its `NAME`; each catalogue has a test of that.
+/// implements the trait, `Default`, `serde` and, for the OpenAPI description, `ToSchema`.
 ///
 /// Kinds without default parameters have lines `Variant(file::Kind)`, and `by Behaviour with Entry`
 /// makes a table `KINDS` of `Entry::of::<Kind>()` for them.
@@ -72,11 +107,17 @@ macro_rules! catalogue {
             $(#[doc = concat!("See [`", stringify!($kind), "`].")] $variant($kind),)+
         }
 
-        $(impl From<$kind> for $all {
-            fn from(kind: $kind) -> Self {
-                Self::$variant(kind)
+        $(
+            impl $crate::catalogue::Named for $kind {
+                const NAME: &'static str = $crate::catalogue::kebab!($variant);
             }
-        })+
+
+            impl From<$kind> for $all {
+                fn from(kind: $kind) -> Self {
+                    Self::$variant(kind)
+                }
+            }
+        )+
 
         impl $all {
             /// The names of all kinds, in the recommended order.
@@ -127,7 +168,7 @@ macro_rules! catalogue {
 pub(crate) use catalogue;
 
 /// An enum of the kinds of a trait that have no parameters: one variant for each, written as its
-/// name. Its kinds are unit structs that implement [`Named`] and the trait.
+/// name. Its kinds are unit structs that implement the trait.
 macro_rules! plain_catalogue {
     (
         $(#[$about:meta])*
@@ -148,7 +189,7 @@ macro_rules! plain_catalogue {
             /// The name.
             pub fn name(self) -> &'static str {
                 match self {
-                    $(Self::$kind => <$file::$kind as $crate::catalogue::Named>::NAME,)+
+                    $(Self::$kind => $crate::catalogue::kebab!($kind),)+
                 }
             }
 
@@ -175,6 +216,11 @@ pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::listed;
+
+    #[test]
+    fn names_are_in_kebab_case() {
+        assert_eq!([kebab!(Nn), kebab!(TrexNn), kebab!(L2)], ["nn", "trex-nn", "l2"]);
+    }
 
     #[test]
     fn names_are_listed_as_people_do() {

@@ -75,7 +75,6 @@ pub enum Misfit {
 
 impl Misfit {
     /// The error in a message of `serde`, whose forms are fixed.
-    #[must_use]
     pub fn of(message: &str) -> Self {
         let text = match message.rsplit_once(" at line ") {
             Some((text, place)) if place.contains(" column ") => text,

@@ -1,14 +1,38 @@
-//! Atomic writes of files.
+//! Atomic writes of files, and bounded reads.
 //!
 //! The bytes go to a temporary file in the same folder, and only a complete file is renamed to its
 //! name. A full disk, a read-only folder or a killed process therefore leaves the old file
 //! unchanged.
 
 use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
+
+/// The most bytes of a document that people write, such as a schema.
+pub const DOCUMENT_BYTES: u64 = 64 << 20;
+
+/// Reads a whole file of at most `most` bytes. Some files, such as `/dev/zero`, have no end.
+pub fn read_within(path: &Path, most: u64) -> Result<Vec<u8>> {
+    let read = || {
+        let mut bytes = Vec::new();
+        File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > most {
+            let problem = format!("the file is larger than {} MiB", most >> 20);
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, problem));
+        }
+        Ok(bytes)
+    };
+    read().map_err(Error::io("read", path))
+}
+
+/// The same for text.
+pub fn read_text(path: &Path, most: u64) -> Result<String> {
+    let bytes = read_within(path, most)?;
+    let wrong = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text");
+    String::from_utf8(bytes).map_err(wrong).map_err(Error::io("read", path))
+}
 
 /// The treatment of an existing output file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -88,6 +88,8 @@ pub mod measure;
 
 pub mod statistics;
 
+pub mod plausibility;
+
 pub mod certificate;
 
 pub mod change;

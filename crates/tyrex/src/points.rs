@@ -36,19 +36,16 @@ pub struct Points {
 
 impl Points {
     /// No points yet, of the given dimension.
-    #[must_use]
     pub fn new(dim: usize) -> Self {
         Self { dim, values: Vec::new() }
     }
 
     /// One point.
-    #[must_use]
     pub fn one(point: &[f32]) -> Self {
         Self { dim: point.len(), values: point.to_vec() }
     }
 
     /// `len` points at the origin.
-    #[must_use]
     pub fn zeros(len: usize, dim: usize) -> Self {
         Self { dim, values: vec![0.0; len * dim] }
     }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ModelError, need
-from . import boosting, graph
+from . import boosting, graph, trees
 from .converted import Floats, Function, NotNative, Onnx
 from .outputs import Outputs, by_name, by_place, columns, failed
 from .simplify import simplified, with_all_categories
@@ -181,6 +181,8 @@ def _export(estimator: Any, inputs: Inputs) -> bytes:
     """
     if boosting.framework(estimator):
         return boosting.export(estimator)
+    if isinstance(inputs, int) and trees.is_trees(estimator):
+        return trees.export(estimator)
     if not hasattr(estimator, "predict_proba"):
         return _translate(estimator, inputs, "DoubleTensorType")
     steps = getattr(estimator, "steps", None)

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use tyrex::calibrate::{CalibrationTest, Missing, TAUS};
+use tyrex::calibrate::{CalibrationMissing, CalibrationTest, TAUS};
 use tyrex::counterfactual::{MethodSpec, Norm};
 
 use super::{ChangeArgs, ModelArgs, ReferenceArgs, SourceArgs, TrainingArgs, choice, whole};
@@ -32,8 +32,8 @@ pub struct CalibrateArgs {
     #[arg(long, value_name = "P", allow_negative_numbers = true, help_heading = "Promise")]
     pub confidence: Option<f64>,
     /// How to count an applicant without a counterfactual [default: left-out]
-    #[arg(long, value_name = "NAME", value_parser = choice::<Missing>(), help_heading = "Promise")]
-    pub missing: Option<Missing>,
+    #[arg(long, value_name = "NAME", value_parser = choice::<CalibrationMissing>(), help_heading = "Promise")]
+    pub missing: Option<CalibrationMissing>,
     /// Test that gives the p-values; choose it before you see results [default: betting]
     #[arg(long, value_name = "NAME", value_parser = choice::<CalibrationTest>(), help_heading = "Promise")]
     pub test: Option<CalibrationTest>,

@@ -1,18 +1,17 @@
 //! `tyrex audit`
 
+mod page;
+
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use serde::Serialize;
-use tyrex::certificate::at_least;
-use tyrex::counterfactual::{Protocol, Reason, ReferenceUse, Tick};
+use tyrex::counterfactual::{Protocol, ReferenceUse, Tick};
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::schema::Split;
-use tyrex::data::{Catalogue, Cells, Dataset, Schema, Table, TableLimits};
+use tyrex::data::{Catalogue, CellFormat, Dataset, Schema, Table, TableLimits};
 use tyrex::explain::{
-    Ask, Candidate, Explainer, Gate, GateReport, GateVerdict, Group, JudgedCandidate,
-    JudgedPromise, Meaning, PromiseStatus, Reference, Repair, Request, UnlabelledRows, Updates,
+    Ask, Explainer, Gate, GateCandidate, GateReport, Meaning, Reference, UnlabelledRows,
     WrittenPromise, embedded_schema, import,
 };
 use tyrex::file::{check_writable, write_whole};
@@ -20,21 +19,18 @@ use tyrex::model::files::ModelFile;
 use tyrex::{Overwrite, report};
 use tyrex_ledger::ledger::Entry;
 
+use self::page::AuditReport;
 use super::ledger::{close, typed_or_named};
-use super::summary::{counted, shown};
+use super::summary::shown;
 use super::{Answer, Context, block_on, explain, source};
 use crate::args::AuditArgs;
 use crate::help::Usage;
 use crate::interrupt;
-use crate::printer::{Page, Report, Stand};
 use crate::progress::Unit;
 
 /// The most promises of a file: each takes about 1.5 kilobytes, and a small Parquet file can hold
 /// millions.
 const MOST_PROMISES: usize = 500_000;
-/// Broken promises to show.
-const SHOWN: usize = 5;
-
 pub(crate) fn run(context: &mut Context<'_>, args: &AuditArgs) -> anyhow::Result<Answer> {
     let overwrite = args.force.overwrite();
     // Checked before the work, so that the error does not come minutes later.
@@ -68,11 +64,11 @@ pub(crate) fn run(context: &mut Context<'_>, args: &AuditArgs) -> anyhow::Result
         allow: args.allow,
         confidence: args.confidence,
     };
-    let candidates: Vec<Candidate<'_>> = args
+    let candidates: Vec<GateCandidate<'_>> = args
         .model
         .iter()
         .zip(&explainers)
-        .map(|(model, explainer)| Candidate {
+        .map(|(model, explainer)| GateCandidate {
             name: shown(model),
             explainer,
             has_only_promises: rows.is_none() && args.reference.is_none(),
@@ -222,7 +218,7 @@ fn explainer(
 fn with_progress(
     context: &Context<'_>,
     gate: &Gate,
-    candidates: &[Candidate<'_>],
+    candidates: &[GateCandidate<'_>],
     promises: &[WrittenPromise],
 ) -> tyrex::Result<GateReport> {
     let progress = context.progress("auditing", Unit::Rows);
@@ -321,7 +317,12 @@ fn check_models(args: &AuditArgs) -> Result<(), Usage> {
     Ok(())
 }
 
-fn write(gate: &GateReport, path: &Path, overwrite: Overwrite, cells: Cells) -> anyhow::Result<()> {
+fn write(
+    gate: &GateReport,
+    path: &Path,
+    overwrite: Overwrite,
+    cells: CellFormat,
+) -> anyhow::Result<()> {
     let text = match Form::of(path) {
         Form::Table => {
             let table = gate.table()?;
@@ -333,254 +334,4 @@ fn write(gate: &GateReport, path: &Path, overwrite: Overwrite, cells: Cells) -> 
     };
     interrupt::whole(|| write_whole(path, overwrite, |out| out.write_all(text.as_bytes())))?;
     Ok(())
-}
-
-/// The report of `audit`.
-#[derive(Debug, Serialize)]
-struct AuditReport<'a> {
-    source: String,
-    verdict: &'a GateVerdict,
-    allow: f64,
-    confidence: f64,
-    request: &'a Request,
-    candidates: &'a [JudgedCandidate],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    updates: Option<&'a Updates>,
-    promises: &'a [WrittenPromise],
-    out: Vec<String>,
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share)
-}
-
-fn interval((low, high): (f64, f64)) -> String {
-    format!("{:.1} to {:.1} %", 100.0 * low, 100.0 * high)
-}
-
-impl AuditReport<'_> {
-    fn ranking(&self, page: &mut Page) {
-        page.title("Candidates, the best first");
-        let rows: Vec<Vec<String>> = self
-            .candidates
-            .iter()
-            .map(|candidate| {
-                let tally = candidate.tally;
-                let stability = candidate.mean_stability;
-                vec![
-                    candidate.rank.to_string(),
-                    candidate.name.clone(),
-                    tally.kept.to_string(),
-                    tally.broken.to_string(),
-                    tally.unreadable.to_string(),
-                    tally.share_kept.map(percent).unwrap_or_default(),
-                    interval(tally.interval),
-                    stability.map(|mean| format!("{mean:.3}")).unwrap_or_default(),
-                    if candidate.passes { "passes" } else { "fails" }.to_owned(),
-                ]
-            })
-            .collect();
-        let right = |name| (name, Stand::Right);
-        let left = |name| (name, Stand::Left);
-        let sure = format!("{} % interval", 100.0 * self.confidence);
-        page.table(
-            &[
-                right(""),
-                left("model"),
-                right("kept"),
-                right("broken"),
-                right("unreadable"),
-                right("share kept"),
-                right(&sure),
-                right("stability"),
-                left("gate"),
-            ],
-            &rows,
-        );
-    }
-
-    /// The promised probability beside the share kept, if promises state one.
-    fn stated(&self, page: &mut Page) {
-        let stated = |each: &JudgedCandidate| {
-            let stated = each.tally.stated?;
-            Some(vec![
-                each.name.clone(),
-                stated.promises.to_string(),
-                format!("{:.3}", stated.mean_probability),
-                format!("{:.3}", stated.mean_predictive),
-                format!("{:.3}", stated.share_kept),
-            ])
-        };
-        let rows: Vec<Vec<String>> = self.candidates.iter().filter_map(stated).collect();
-        if rows.is_empty() {
-            return;
-        }
-        page.title("Promised and kept");
-        let right = |name| (name, Stand::Right);
-        page.table(
-            &[
-                ("model", Stand::Left),
-                right("promises with a probability"),
-                right("promised, mean"),
-                right("predictive, mean"),
-                right("share kept"),
-            ],
-            &rows,
-        );
-    }
-
-    fn groups(&self, page: &mut Page, candidate: &JudgedCandidate) {
-        for table in &candidate.groups {
-            let unit = table.unit.as_ref().map(|unit| format!(" ({unit})")).unwrap_or_default();
-            page.title(&format!("By {}{unit}, {}", table.feature, candidate.name));
-            let rows: Vec<Vec<String>> = table.groups.iter().map(group_cells).collect();
-            let right = |name| (name, Stand::Right);
-            let sure = format!("{} % interval", 100.0 * self.confidence);
-            page.table(
-                &[
-                    ("group", Stand::Left),
-                    right("promises"),
-                    right("kept"),
-                    right("broken"),
-                    right("share kept"),
-                    right(&sure),
-                    right("p (Holm)"),
-                    ("", Stand::Left),
-                ],
-                &rows,
-            );
-        }
-    }
-}
-
-/// The candidates as successive updates.
-fn updates_page(page: &mut Page, updates: &Updates) {
-    page.title("Update after update, in the order given");
-    let rows: Vec<Vec<String>> = updates
-        .updates
-        .iter()
-        .map(|update| {
-            let kept = format!("{:.3}", update.share_kept);
-            vec![update.name.clone(), kept, at_least(update.at_least)]
-        })
-        .collect();
-    let header = [
-        ("model", Stand::Left),
-        ("share kept", Stand::Right),
-        ("expected share, at least", Stand::Right),
-    ];
-    page.table(&header, &rows);
-    page.pairs(&[("bound", updates.sentence.clone())]);
-}
-
-fn group_cells(group: &Group) -> Vec<String> {
-    let tally = group.tally;
-    vec![
-        group.name.clone(),
-        tally.promises.to_string(),
-        tally.kept.to_string(),
-        tally.broken.to_string(),
-        tally.share_kept.map(percent).unwrap_or_default(),
-        interval(tally.interval),
-        group.adjusted.map(|p| format!("{p:.3}")).unwrap_or_default(),
-        if group.differs { "differs from the others" } else { "" }.to_owned(),
-    ]
-}
-
-/// The first broken promises of a candidate.
-fn broken_page(page: &mut Page, candidate: &JudgedCandidate) {
-    let all = || {
-        let broken = |promise: &&JudgedPromise| promise.status != PromiseStatus::Kept;
-        candidate.promises.iter().filter(broken)
-    };
-    let count = all().count();
-    for promise in all().take(SHOWN) {
-        let judged = match (promise.status, promise.score, promise.stability) {
-            (PromiseStatus::Unreadable, ..) => "cannot be read".to_owned(),
-            (_, Some(score), Some(stability)) => {
-                format!("broken with a score of {score:.3}, stability {stability:.3}")
-            }
-            _ => "broken".to_owned(),
-        };
-        page.title(&format!("{}, {}: {judged}", candidate.name, promise.name));
-        let mut pairs: Vec<(&str, String)> = Vec::new();
-        if let Some(reason) = &promise.reason {
-            pairs.push(("reason", reason.clone()));
-        }
-        if let Some(sentence) = &promise.sentence {
-            pairs.push(("promised", sentence.clone()));
-        }
-        if let Some(repairs) = &promise.repairs {
-            pairs.push(("if done", repair(&repairs.from_promised)));
-            if let Some(from_factual) = &repairs.from_factual {
-                pairs.push(("if not", repair(from_factual)));
-            }
-        }
-        page.pairs(&pairs);
-    }
-    if count > SHOWN {
-        page.line("");
-        page.line(&format!("  {} more of {}", count - SHOWN, candidate.name));
-    }
-}
-
-fn repair(repair: &Repair) -> String {
-    match repair {
-        Repair::NotFound { reason: Reason::AlreadyFavourable, .. } => {
-            "Nothing: the model accepts the original row.".to_owned()
-        }
-        Repair::NotFound { sentence, .. } => format!("No repair: {sentence}."),
-        Repair::Found { sentence, cost, promise, .. } => {
-            let cost =
-                cost.map(|cost| format!(" Cost {:.3} in L1, {:.3} in L2.", cost.l1, cost.l2));
-            let promise = promise.as_ref().map(|promise| format!(" {}", promise.sentence));
-            format!("{sentence}{}{}", cost.unwrap_or_default(), promise.unwrap_or_default())
-        }
-    }
-}
-
-impl Report for AuditReport<'_> {
-    const COMMAND: &'static str = "audit";
-
-    fn page(&self, page: &mut Page) {
-        page.title(&format!("{} of {}", counted(self.promises.len(), "open promise"), self.source));
-        if !self.promises.is_empty() {
-            let mut sentences: Vec<(&str, String)> = Vec::new();
-            for candidate in self.candidates {
-                let sentence = &candidate.search.sentence;
-                if sentences.iter().all(|(_, other)| other != sentence) {
-                    sentences.push(("repairs", sentence.clone()));
-                }
-                if let Some(other) = &candidate.same_as {
-                    sentences
-                        .push(("note", format!("{} is the same model as {other}", candidate.name)));
-                }
-                if !candidate.ignored.is_empty() {
-                    let ignored = candidate.ignored.join(", ");
-                    sentences.push(("note", format!("{} does not take {ignored}", candidate.name)));
-                }
-            }
-            page.pairs(&sentences);
-            self.ranking(page);
-            self.stated(page);
-            if let Some(updates) = self.updates.filter(|all| all.updates.len() > 1) {
-                updates_page(page, updates);
-            }
-            for candidate in self.candidates {
-                self.groups(page, candidate);
-            }
-            if let Some((best, others)) = self.candidates.split_first() {
-                broken_page(page, best);
-                if others.iter().any(|other| other.tally.broken > 0) {
-                    page.line("");
-                    page.line("  --json and --out list the broken promises of all candidates.");
-                }
-            }
-        }
-        if !self.out.is_empty() {
-            page.title(&format!("Wrote {}", self.out.join(" and ")));
-        }
-        let word = if self.verdict.passes { "Yes" } else { "No" };
-        page.title(&format!("{word}: {}", self.verdict.sentence));
-    }
 }

@@ -1,7 +1,7 @@
 //! `tyrex calibrate`
 
 use serde::Serialize;
-use tyrex::calibrate::{Calibration, Goal, Missing, usual_models};
+use tyrex::calibrate::{Calibration, CalibrationMissing, Goal, usual_models};
 use tyrex::change::{ModelChange, Origin};
 use tyrex::explain::{Ask, CalibrationTerms, Counter, RetrainingTerms, Stage};
 use tyrex::{Result, Seed};
@@ -117,8 +117,8 @@ impl Report for CalibrateReport {
         let Calibration { goal, factuals, choosing, reporting, curve, .. } = &self.calibration;
         let (share, confidence) = (100.0 * goal.validity, 100.0 * goal.confidence);
         let whom = match goal.missing {
-            Missing::Invalid => "of all counterfactuals asked for",
-            Missing::LeftOut => "of the counterfactuals found",
+            CalibrationMissing::Invalid => "of all counterfactuals asked for",
+            CalibrationMissing::LeftOut => "of the counterfactuals found",
         };
         let norm = self.terms.request.norm.name();
         let retrained = self.change.as_ref().map(ModelChange::description);

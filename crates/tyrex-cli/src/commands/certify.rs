@@ -171,6 +171,7 @@ fn terms(args: &CertifyArgs) -> Terms {
         }),
         delta: Some(args.delta),
         radius: args.radius,
+        ..Terms::default()
     }
 }
 
@@ -219,7 +220,7 @@ struct EnsembleSummary {
     change: String,
     models: usize,
     steered: bool,
-    /// What is known of the models that searched.
+    /// The known facts about the models that searched.
     #[serde(skip_serializing_if = "Option::is_none")]
     search: Option<SearchRecord>,
     /// Further models of the folder, which took part in the search.
@@ -272,11 +273,15 @@ struct Certified {
 }
 
 impl Certified {
+    fn tiers(&self) -> &[Tier] {
+        self.certificate.certificate.tiers()
+    }
+
     /// A line of the table, with a brief text per tier.
-    fn cells(&self) -> Vec<String> {
+    fn cells(&self, kinds: &[&TierKind]) -> Vec<String> {
         let certificate = &self.certificate.certificate;
-        let brief = |kind: &TierKind| {
-            let tier = certificate.tiers().iter().find(|tier| tier.name() == kind.name);
+        let brief = |kind: &&TierKind| {
+            let tier = self.tiers().iter().find(|tier| tier.name() == kind.name);
             tier.map_or_else(|| "-".to_owned(), Tier::brief)
         };
         let head = [
@@ -284,7 +289,7 @@ impl Certified {
             format!("{:.3}", certificate.score()),
             certificate.verdict().to_string(),
         ];
-        head.into_iter().chain(Tier::KINDS.iter().map(brief)).collect()
+        head.into_iter().chain(kinds.iter().map(brief)).collect()
     }
 }
 
@@ -318,12 +323,18 @@ impl Report for CertifyReport {
         page.line(&format!("  {certified} certified, {empirical} empirical, {vacuous} vacuous"));
         page.line("");
         let shown = if self.all { SHOWN } else { usize::MAX };
+        // Some tiers exist for some models only.
+        let is_there = |kind: &&TierKind| {
+            let mut tiers = self.certificates.iter().flat_map(Certified::tiers);
+            tiers.any(|tier| tier.name() == kind.name)
+        };
+        let kinds: Vec<&TierKind> = Tier::KINDS.iter().filter(is_there).collect();
         let rows: Vec<Vec<String>> =
-            self.certificates.iter().take(shown).map(Certified::cells).collect();
+            self.certificates.iter().take(shown).map(|each| each.cells(&kinds)).collect();
         let right = |name| (name, Stand::Right);
         let left = |name| (name, Stand::Left);
         let mut header = vec![right("row"), right("score"), left("verdict")];
-        header.extend(Tier::KINDS.iter().map(|kind| left(kind.heading)));
+        header.extend(kinds.iter().map(|kind| left(kind.heading)));
         page.table(&header, &rows);
         if let Some(first) = self.certificates.first() {
             page.title(&format!("In words, row {}", first.row));

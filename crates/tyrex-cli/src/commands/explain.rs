@@ -145,6 +145,7 @@ pub(super) fn ask(search: &SearchArgs, protocol: Protocol) -> anyhow::Result<Ask
         tau: search.tau,
         k: search.k,
         sigma: search.sigma,
+        plausible: search.plausible,
         params: search.score.map(|score| ("score".to_owned(), score.into())).into_iter().collect(),
         keep: search.keep.clone(),
         vary: search.vary.clone(),
@@ -154,6 +155,7 @@ pub(super) fn ask(search: &SearchArgs, protocol: Protocol) -> anyhow::Result<Ask
             seconds: search.max_seconds,
         },
         stability: !search.no_stability,
+        prove: search.prove,
         seed: search.seed.unwrap_or(usual.seed),
         ..Ask::default()
     };
@@ -242,7 +244,7 @@ struct ExplainReport<'a> {
 }
 
 /// One applicant, for people: the advice and its promise, and on request all that is known of them.
-fn applicant_page(page: &mut Page, applicant: &Explained<'_>, details: bool) {
+fn applicant_page(page: &mut Page, applicant: &Explained<'_>, details: bool, usual: bool) {
     let label = applicant.label.map(|label| format!(", labelled {label}")).unwrap_or_default();
     page.title(&format!(
         "Row {}: rejected with a score of {:.3}{label}",
@@ -250,24 +252,33 @@ fn applicant_page(page: &mut Page, applicant: &Explained<'_>, details: bool) {
     ));
     let promise = ("promise", applicant.retraining.clone());
     let mut pairs = vec![("advice", applicant.sentence.clone())];
+    let usual = applicant.plausibility.iter().filter(|_| usual || details);
+    let usual = usual.map(|own| ("usual", own.clone()));
     match &applicant.advice {
         Advised::NotFound { rules, highest, .. } => {
+            pairs.extend(usual);
             // The second line is what helps most.
             pairs.extend(highest.iter().map(|_| promise.clone()));
             pairs.extend(rules.iter().map(|rules| ("rules", rules.clone())));
             pairs.extend(applicant.unchanged.filter(|_| highest.is_none()).map(|_| promise));
             pairs.truncate(if details { pairs.len() } else { 2 });
         }
-        Advised::Found { score, stability, cost, certificate, .. } if details => {
+        Advised::Found { score, stability, cost, certificate, proof, .. } if details => {
             let stability = stability.map(|r| format!(", stability {r:.3}")).unwrap_or_default();
             let cost = cost
                 .map(|cost| format!("; cost {:.3} in L1, {:.3} in L2", cost.l1, cost.l2))
                 .unwrap_or_default();
             pairs.push(promise);
+            pairs.extend(usual);
+            pairs.extend(proof.iter().map(|proof| ("proof", proof.sentence.clone())));
             pairs.push(("then", format!("a score of {score:.3}{stability}{cost}")));
             pairs.extend(certificate.iter().map(|own| ("sure", own.words.sentence.clone())));
         }
-        Advised::Found { .. } => pairs.push(promise),
+        Advised::Found { proof, .. } => {
+            pairs.push(promise);
+            pairs.extend(usual);
+            pairs.extend(proof.iter().map(|proof| ("proof", proof.sentence.clone())));
+        }
     }
     page.pairs(&pairs);
 }
@@ -308,7 +319,7 @@ fn portfolio_page(page: &mut Page, portfolio: &PortfolioDocument) {
 impl ExplainReport<'_> {
     /// The search, in words.
     fn search(&self) -> String {
-        let Request { method, norm, protocol, promise, .. } = &self.answer.request;
+        let Request { method, norm, protocol, promise, plausible, .. } = &self.answer.request;
         let promise = promise.map(|own| format!(", a promise of {}", own.probability()));
         let test = method.robustness().map(|test| {
             format!(", stability at least {} (k {}, sigma {})", test.tau, test.samples, test.sigma)
@@ -318,7 +329,9 @@ impl ExplainReport<'_> {
             Protocol::Paper | Protocol::Reference => "; answers are points, not rows",
         };
         let required = promise.or(test).unwrap_or_default();
-        format!("{}, cost in {}{required}{answers}", method.name(), norm.name())
+        let usual = plausible.map(|least| format!(", a p-value of at least {least}"));
+        let usual = usual.unwrap_or_default();
+        format!("{}, cost in {}{required}{usual}{answers}", method.name(), norm.name())
     }
 }
 
@@ -369,7 +382,7 @@ impl Report for ExplainReport<'_> {
             portfolio_page(page, portfolio);
         }
         for applicant in &answer.rows {
-            applicant_page(page, applicant, self.details);
+            applicant_page(page, applicant, self.details, answer.request.plausible.is_some());
         }
         if let Some(out) = &self.out {
             page.title(&format!("Wrote {out}"));

@@ -28,7 +28,7 @@ use std::sync::OnceLock;
 
 use tokio::runtime::{Builder, Runtime};
 use tyrex::Overwrite;
-use tyrex::data::Cells;
+use tyrex::data::CellFormat;
 
 use crate::args::{CellsArgs, ForceArgs, GlobalArgs};
 use crate::printer::Printer;
@@ -81,7 +81,7 @@ impl ForceArgs {
 }
 
 impl CellsArgs {
-    fn cells(&self) -> Cells {
-        if self.spreadsheet_safe { Cells::SpreadsheetSafe } else { Cells::Exact }
+    fn cells(&self) -> CellFormat {
+        if self.spreadsheet_safe { CellFormat::SpreadsheetSafe } else { CellFormat::Exact }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use tyrex::model::files::{Block, InputKind, Inputs, ModelFile};
+use tyrex::model::files::{InputBlock, InputKind, Inputs, ModelFile};
 
 use super::summary::{ModelSummary, counted, shown};
 use super::{Context, source};
@@ -67,17 +67,17 @@ impl ModelReport {
             .preprocessing
             .iter()
             .map(|block| match block {
-                Block::Number { column, missing, scale, shift } => StepReport::Number {
+                InputBlock::Number { column, missing, scale, shift } => StepReport::Number {
                     column: *column,
                     scale: *scale,
                     shift: *shift,
                     missing: *missing,
                 },
-                Block::OneHot { column, categories } => StepReport::OneHot {
+                InputBlock::OneHot { column, categories } => StepReport::OneHot {
                     column: *column,
                     categories: categories.iter().map(ToString::to_string).collect(),
                 },
-                Block::Code { column, categories } => StepReport::Code {
+                InputBlock::Code { column, categories } => StepReport::Code {
                     column: *column,
                     categories: categories.iter().map(ToString::to_string).collect(),
                 },

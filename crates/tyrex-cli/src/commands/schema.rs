@@ -3,7 +3,7 @@
 use serde::Serialize;
 use tyrex::Error;
 use tyrex::data::schema::Note;
-use tyrex::data::{Schema, Table, Value};
+use tyrex::data::{Hints, Schema, Table, Value};
 use tyrex::explain::Reference;
 use tyrex::file::write_whole;
 
@@ -20,7 +20,8 @@ pub(crate) fn infer(context: &mut Context<'_>, args: &InferArgs) -> anyhow::Resu
     }
     let table = Table::read(&args.data)?;
     let favourable: Vec<Value> = args.favourable.iter().map(|text| Value::of_text(text)).collect();
-    let inferred = Schema::draft(&table, args.label.as_deref(), &favourable).map_err(|error| {
+    let drafted = Schema::draft(&table, args.label.as_deref(), &favourable, &Hints::default());
+    let inferred = drafted.map_err(|error| {
         // The usual remedy for an unsuitable table is this command.
         match error {
             Error::Table { .. } => anyhow::Error::new(Usage {

@@ -182,12 +182,17 @@ fn is_inside(out: &Path, folder: &Path) -> bool {
     folder.is_dir() && places.iter().flatten().any(|place| place.starts_with(&folder))
 }
 
-/// Whether two names are of one file: other spellings, symbolic links and hard links included. An
-/// output that is not there yet is no input.
+/// Whether two names are of one file: other spellings, symbolic links and hard links included. A
+/// file that is not there yet, such as a new ledger, has its name and its folder.
 fn is_same_file(one: &Path, other: &Path) -> bool {
-    let (Ok(place), Ok(other_place)) = (one.canonicalize(), other.canonicalize()) else {
-        return false;
+    let place = |path: &Path| {
+        path.canonicalize().ok().or_else(|| {
+            let folder = path.parent().filter(|folder| *folder != Path::new(""));
+            let folder = folder.unwrap_or(Path::new(".")).canonicalize().ok()?;
+            Some(folder.join(path.file_name()?))
+        })
     };
+    let (Some(place), Some(other_place)) = (place(one), place(other)) else { return false };
     #[cfg(unix)]
     if let (Ok(one), Ok(other)) = (one.metadata(), other.metadata()) {
         use std::os::unix::fs::MetadataExt as _;

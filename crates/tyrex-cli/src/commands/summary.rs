@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
+use tyrex::data::schema::Action;
 use tyrex::data::{ReadReport, Schema, Value};
 use tyrex::explain::{Explainer, Part, Performance, Reference};
 use tyrex::model::Model;
@@ -187,7 +188,11 @@ pub(super) fn feature_table(page: &mut Page, schema: &Schema) {
         .features
         .iter()
         .map(|feature| {
-            let range = feature.range.map(|range| format!("{} to {}", range.lower, range.upper));
+            let range = match feature.action {
+                Action::Within(interval) => Some(interval),
+                _ => feature.range,
+            };
+            let range = range.map(|range| format!("{} to {}", range.lower, range.upper));
             let levels: Vec<String> = feature.kind.levels().iter().map(Value::to_string).collect();
             let values = range.unwrap_or_else(|| levels.join(" | "));
             vec![

@@ -1,11 +1,11 @@
 //! Applicants come apart from the reference, and are read and answered in batches.
 
-use crate::{LOANS, Place, one_model_methods};
+use crate::{Place, one_model_methods};
 
 /// Loans with a trained model, and the same rows as applicants without labels, many times over.
 fn place(copies: usize) -> Place {
     let place = Place::with_loans();
-    place.done(&[&["train"], &LOANS[..], &["--out", "m.onnx"]].concat());
+    place.done("train LOANS --out m.onnx");
     let loans = place.read("loans.csv");
     let mut lines = loans.lines().map(|line| line.rsplit_once(',').unwrap().0);
     let header = lines.next().unwrap();
@@ -37,9 +37,8 @@ fn an_answer_does_not_depend_on_the_other_applicants() {
     let header = all.lines().next().unwrap();
     for method in one_model_methods() {
         let explain = |data: &str, out: &str| {
-            let fixed = ["explain", "--model", "m.onnx", "--reference", "loans.csv", "--force"];
-            let own = ["--method", method, "--data", data, "--out", out, "--models", "0"];
-            place.run(&[&fixed[..], &own].concat());
+            let own = format!("--method {method} --data {data} --out {out} --models 0");
+            place.run(&format!("explain --model m.onnx --reference loans.csv --force {own}"));
             place.read(out)
         };
         let together = explain("applicants.csv", "all.csv");
@@ -67,20 +66,18 @@ fn an_answer_does_not_depend_on_the_other_applicants() {
 #[test]
 fn applicants_are_no_reference() {
     let place = place(1);
-    let fixed = ["explain", "--data", "applicants.csv", "--model", "m.onnx", "--models", "0"];
+    let fixed = "explain --data applicants.csv --model m.onnx --models 0";
     for method in ["nn", "trex-nn"] {
-        let answer = place.run(&[&fixed[..], &["--method", method]].concat());
-        assert_eq!(answer.code, 2, "{}", answer.stdout);
-        assert!(answer.stderr.contains("reference"), "{}", answer.stderr);
+        place.refused(&format!("{fixed} --method {method}"), &["reference"]);
     }
     // The schema's split draws no reference from rows without labels.
-    let split = [&fixed[..], &["--schema", "loans.toml"]].concat();
+    let split = format!("{fixed} --schema loans.toml");
     assert_eq!(place.json(&split)["reference"], 0);
     let without = place.json(&fixed);
     assert_eq!(without["reference"], 0);
     let text = place.done(&fixed);
     assert!(text.contains("reference  none"), "{text}");
-    let with = place.json(&[&fixed[..], &["--reference", "loans.csv"]].concat());
+    let with = place.json(&format!("{fixed} --reference loans.csv"));
     assert!(with["reference"].as_u64().unwrap() > 10);
 }
 
@@ -90,11 +87,10 @@ fn applicants_are_no_reference() {
 fn batches_follow_each_other() {
     let copies = 60;
     let place = place(copies);
-    let fixed =
-        ["explain", "--data", "applicants.csv", "--model", "m.onnx", "--method", "min-cost"];
+    let fixed = "explain --data applicants.csv --model m.onnx --method min-cost";
     let rows = place.read("applicants.csv").lines().count() - 1;
     assert!(rows > 2048, "{rows}");
-    let document = place.json(&[&fixed[..], &["--models", "0", "--out", "a.csv"]].concat());
+    let document = place.json(&format!("{fixed} --models 0 --out a.csv"));
     assert_eq!(document["data"]["rows"], rows);
     let file = place.read("a.csv");
     let numbers: Vec<usize> =
@@ -109,9 +105,6 @@ fn batches_follow_each_other() {
     let bad = format!("{}oops,1,own,yes\n", place.read("applicants.csv"));
     place.write("bad.csv", &bad);
     let before = place.files();
-    let answer =
-        place.run(&["explain", "--data", "bad.csv", "--model", "m.onnx", "--out", "b.csv"]);
-    assert_eq!(answer.code, 2);
-    assert!(answer.stderr.contains(&format!("row {rows}")), "{}", answer.stderr);
+    place.refused("explain --data bad.csv --model m.onnx --out b.csv", &[&format!("row {rows}")]);
     assert_eq!(place.files(), before);
 }

@@ -3,22 +3,17 @@
 use clap::Parser as _;
 use serde_json::Value;
 use tyrex::data::Schema;
+use tyrex::model::Mlp;
 use tyrex::model::onnx::{ExportMetadata, write};
-use tyrex::model::{Activation, Dense, Mlp, Output};
 use tyrex_cli::args::Args;
 
-use crate::{LOANS, LOANS_SCHEMA, Place, assert_golden};
+use crate::{LOANS_SCHEMA, Place, assert_golden};
 
 /// A model that accepts incomes from a limit on, in thousands; nothing else counts. It takes the
 /// columns as they are.
 pub(crate) fn limit(place: &Place, name: &str, limit: f32, schema: &str) {
     let schema = Schema::from_toml(schema).unwrap();
-    let layer = Dense {
-        weights: vec![0.1, 0.0, 0.0, 0.0, 0.0, 0.0],
-        bias: vec![-0.1 * limit],
-        activation: Activation::Identity,
-    };
-    let network = Mlp::new(6, &[layer], Output::Sigmoid { favourable: true }).unwrap();
+    let network = Mlp::linear(vec![0.1, 0.0, 0.0, 0.0, 0.0, 0.0], -0.1 * limit).unwrap();
     let encoder = tyrex::data::Encoder::fit(&schema, &[]).unwrap();
     let bytes = write(&network, &ExportMetadata::of(&schema, &encoder).unwrap());
     std::fs::write(place.path(name), bytes).unwrap();
@@ -60,10 +55,10 @@ pub(crate) fn retrained(place: &Place) {
 fn given_models_search_and_judge_repairs() {
     let place = place();
     retrained(&place);
-    let arguments = audit(&["--model", "mid.onnx", "--ensemble", "given"]);
-    let answer = place.run(&[&arguments[..], &["--json"]].concat());
+    let arguments = audit("--model mid.onnx --ensemble given");
+    let answer = place.run(&format!("{arguments} --json"));
     assert_eq!(answer.code, 1, "{}", answer.stderr);
-    let document: Value = serde_json::from_str(&answer.stdout).unwrap();
+    let document = answer.json();
     assert_eq!(document["request"]["method"]["method"], "trex-e");
     let promises = document["candidates"][0]["promises"].as_array().unwrap();
     let broken: Vec<&Value> = promises.iter().filter(|each| each["status"] == "broken").collect();
@@ -77,39 +72,38 @@ fn given_models_search_and_judge_repairs() {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("of 61 models retrained to check this accept it"), "{text}");
     // Without them a repair is found with the candidate alone, and says nothing about retraining.
-    let plain = place.run(&audit(&["--model", "mid.onnx", "--json"]));
-    let plain: Value = serde_json::from_str(&plain.stdout).unwrap();
+    let plain = place.run(&audit("--model mid.onnx --json"));
+    let plain = plain.json();
     assert_eq!(plain["request"]["method"]["method"], "trex-o");
     assert!(!plain.to_string().contains("\"accepting\""));
-    let several = audit(&["--model", "mid.onnx", "--model", "low.onnx", "--ensemble", "given"]);
-    let answer = place.run(&several);
-    assert_eq!(answer.code, 2);
-    assert!(answer.stderr.contains("pass one --model with --ensemble"), "{}", answer.stderr);
-    let alone = place.run(&audit(&["--model", "mid.onnx", "--method", "trex-e"]));
-    assert_eq!(alone.code, 2);
-    assert!(alone.stderr.contains("an ensemble of its retrained models"), "{}", alone.stderr);
+    let several = audit("--model mid.onnx --model low.onnx --ensemble given");
+    place.refused(&several, &["pass one --model with --ensemble"]);
+    place.refused(
+        &audit("--model mid.onnx --method trex-e"),
+        &["an ensemble of its retrained models"],
+    );
 }
 
-const AUDIT: [&str; 5] = ["audit", "--counterfactuals", "cf.csv", "--data", "loans.csv"];
+const AUDIT: &str = "audit --counterfactuals cf.csv --data loans.csv";
 
-fn audit<'a>(rest: &[&'a str]) -> Vec<&'a str> {
-    [&AUDIT[..], rest].concat()
+fn audit(rest: &str) -> String {
+    format!("{AUDIT} {rest}")
 }
 
 #[test]
 fn the_exit_code_is_the_gate() {
     let place = place();
     // One candidate: its verdict. Several: the best one's.
-    let cases: [(&[&str], i32); 9] = [
-        (&["--model", "low.onnx"], 0),
-        (&["--model", "mid.onnx"], 1),
-        (&["--model", "mid.onnx", "--allow", "50%"], 0),
-        (&["--model", "mid.onnx", "--allow", "0.5"], 0),
-        (&["--model", "mid.onnx", "--allow", "49.999%"], 1),
-        (&["--model", "high.onnx", "--allow", "99%"], 1),
-        (&["--model", "high.onnx", "--allow", "100%"], 0),
-        (&["--model", "high.onnx", "--model", "low.onnx"], 0),
-        (&["--model", "high.onnx", "--model", "mid.onnx"], 1),
+    let cases: [(&str, i32); 9] = [
+        ("--model low.onnx", 0),
+        ("--model mid.onnx", 1),
+        ("--model mid.onnx --allow 50%", 0),
+        ("--model mid.onnx --allow 0.5", 0),
+        ("--model mid.onnx --allow 49.999%", 1),
+        ("--model high.onnx --allow 99%", 1),
+        ("--model high.onnx --allow 100%", 0),
+        ("--model high.onnx --model low.onnx", 0),
+        ("--model high.onnx --model mid.onnx", 1),
     ];
     for (rest, code) in cases {
         let answer = place.run(&audit(rest));
@@ -118,16 +112,16 @@ fn the_exit_code_is_the_gate() {
         assert!(answer.stdout.contains(word), "{}", answer.stdout);
         assert_eq!(answer.stderr, "");
     }
-    assert_eq!(place.run(&audit(&["--model", "mid.onnx", "--quiet"])).stdout, "");
+    assert_eq!(place.run(&audit("--model mid.onnx --quiet")).stdout, "");
 }
 
 #[test]
 fn people_read_what_became_of_the_promises() {
     let place = place();
-    let models = ["--model", "low.onnx", "--model", "mid.onnx", "--model", "high.onnx"];
-    let text = place.done(&audit(&[&models[..], &["--by", "owner", "--by", "age:30"]].concat()));
+    let models = "--model low.onnx --model mid.onnx --model high.onnx";
+    let text = place.done(&audit(&format!("{models} --by owner --by age:30")));
     assert_golden("audit_loans.txt", &text);
-    let text = place.run(&audit(&["--model", "mid.onnx"])).stdout;
+    let text = place.run(&audit("--model mid.onnx")).stdout;
     assert_golden("audit_loans_broken.txt", &text);
 }
 
@@ -135,14 +129,13 @@ fn people_read_what_became_of_the_promises() {
 #[test]
 fn promised_probabilities_stand_beside_the_share_kept_update_after_update() {
     let place = Place::with_loans();
-    let small = ["--epochs", "300", "--hidden", "16", "--models", "30", "--out", "fresh"];
-    place.done(&[&["retrain"], &small[..], &LOANS[..]].concat());
-    let explain = ["explain", "--model", "fresh/base.onnx", "--ensemble", "fresh", "--limit", "6"];
-    let promise = ["--promise", "0.5", "--confidence", "0.9", "--ledger", "advice.db"];
-    let advice = place.json(&[&explain[..], &LOANS[..], &promise[..]].concat());
+    place.done("retrain --epochs 300 --hidden 16 --models 30 --out fresh LOANS");
+    let explain = "explain --model fresh/base.onnx --ensemble fresh --limit 6";
+    let promise = "--promise 0.5 --confidence 0.9 --ledger advice.db";
+    let advice = place.json(&format!("{explain} LOANS {promise}"));
     let files: Vec<String> = (1..=6).map(|n| format!("fresh/member-{n:04}.onnx")).collect();
-    let models: Vec<&str> = files.iter().flat_map(|file| ["--model", file.as_str()]).collect();
-    let audit = [&["audit", "--ledger", "advice.db", "--allow", "100%"], &models[..]].concat();
+    let models: String = files.iter().map(|file| format!(" --model {file}")).collect();
+    let audit = format!("audit --ledger advice.db --allow 100%{models}");
     let document = place.json(&audit);
     let certified: Vec<f64> = advice["rows"]
         .as_array()
@@ -164,7 +157,7 @@ fn promised_probabilities_stand_beside_the_share_kept_update_after_update() {
     assert_eq!(names, files);
     let bound = document["updates"]["at_least"].as_f64().unwrap();
     assert!((0.2..0.5).contains(&bound), "{bound}");
-    let text = place.done(&[&audit[..], &["--out", "audit.html", "--out", "audit.json"]].concat());
+    let text = place.done(&format!("{audit} --out audit.html --out audit.json"));
     for piece in ["Promised and kept", "Update after update, in the order given"] {
         assert!(text.contains(piece), "{piece}: {text}");
     }
@@ -176,8 +169,8 @@ fn promised_probabilities_stand_beside_the_share_kept_update_after_update() {
 #[test]
 fn the_document_has_everything() {
     let place = place();
-    let all = ["--model", "mid.onnx", "--model", "low.onnx", "--by", "housing", "--seed", "3"];
-    let document = place.json(&audit(&all));
+    let all = "--model mid.onnx --model low.onnx --by housing --seed 3";
+    let document = place.json(&audit(all));
     assert_eq!(document["verdict"]["best"], "low.onnx");
     assert_eq!(document["verdict"]["passing"], serde_json::json!(["low.onnx"]));
     assert_eq!(document["promises"].as_array().unwrap().len(), 4);
@@ -199,15 +192,14 @@ fn the_document_has_everything() {
         .collect();
     assert_eq!(sizes, [("rent", 2), ("own", 2)]);
     // The same seed gives the same document, with any number of threads.
-    assert_eq!(place.json(&audit(&[&all[..], &["--threads", "1"]].concat())), document);
+    assert_eq!(place.json(&audit(&format!("{all} --threads 1"))), document);
 }
 
 #[test]
 fn every_form_can_be_written() {
     let place = place();
-    let outs = ["a.html", "a.json", "a.csv", "a.jsonl", "a.parquet"];
-    let mut arguments = audit(&["--model", "mid.onnx", "--model", "low.onnx"]);
-    arguments.extend(outs.iter().flat_map(|out| ["--out", out]));
+    let outs = "--out a.html --out a.json --out a.csv --out a.jsonl --out a.parquet";
+    let arguments = audit(&format!("--model mid.onnx --model low.onnx {outs}"));
     let text = place.done(&arguments);
     assert!(text.contains("Wrote a.html and a.json and a.csv"), "{text}");
     let document: Value = serde_json::from_str(&place.read("a.json")).unwrap();
@@ -217,21 +209,17 @@ fn every_form_can_be_written() {
     assert!(csv.starts_with("candidate,rank,passes,promise,status,"), "{csv}");
     let html = place.read("a.html");
     assert!(html.starts_with("<!DOCTYPE html>") && html.contains("may be deployed"), "{html}");
-    // What is there stays, unless it may be overwritten.
-    let again = place.run(&arguments);
-    assert_eq!(again.code, 2);
-    assert!(again.stderr.contains("a.html exists already"), "{}", again.stderr);
-    arguments.push("--force");
-    place.done(&arguments);
+    // Existing files stay, unless `--force` is given.
+    place.refused(&arguments, &["a.html exists already"]);
+    place.done(&format!("{arguments} --force"));
 }
 
 #[test]
 fn promises_are_read_without_the_people() {
     let place = place();
-    let alone = ["audit", "--counterfactuals", "cf.csv", "--model", "mid.onnx", "--json"];
-    let answer = place.run(&alone);
+    let answer = place.run("audit --counterfactuals cf.csv --model mid.onnx --json");
     assert_eq!(answer.code, 1, "{}", answer.stderr);
-    let document: Value = serde_json::from_str(&answer.stdout).unwrap();
+    let document = answer.json();
     let broken = &document["candidates"][0]["promises"][0];
     assert_eq!(broken["factual_score"], Value::Null);
     assert_eq!(broken["repairs"]["from_promised"]["status"], "found");
@@ -241,42 +229,31 @@ fn promises_are_read_without_the_people() {
 #[test]
 fn a_ledger_is_audited_and_left_alone() {
     let place = Place::with_loans();
-    place.done(&[&["train"], &LOANS[..], &["--out", "old.onnx"]].concat());
-    place.done(&[&["train"], &LOANS[..], &["--seed", "5", "--out", "new.onnx"]].concat());
-    let explain =
-        ["explain", "--data", "loans.csv", "--schema", "loans.toml", "--model", "old.onnx"];
-    place.done(
-        &[
-            &explain[..],
-            &["--method", "min-cost", "--ledger", "advice.db", "--out", "cf.csv", "--limit", "4"],
-        ]
-        .concat(),
-    );
+    place.done("train LOANS --out old.onnx");
+    place.done("train LOANS --seed 5 --out new.onnx");
+    let explain = "explain --data loans.csv --schema loans.toml --model old.onnx";
+    place.done(&format!("{explain} --method min-cost --ledger advice.db --out cf.csv --limit 4"));
     let before = place.read_bytes("advice.db");
-    let ledger = ["audit", "--ledger", "advice.db", "--method", "min-cost"];
-    let own = place.json(&[&ledger[..], &["--model", "old.onnx"]].concat());
+    let ledger = "audit --ledger advice.db --method min-cost";
+    let own = place.json(&format!("{ledger} --model old.onnx"));
     let count = own["promises"].as_array().unwrap().len();
     assert!(count > 0);
     assert_eq!(own["candidates"][0]["tally"]["kept"], count);
     assert_eq!(place.read_bytes("advice.db"), before, "an audit only reads");
     // The ledger and the file of the same advice are kept and broken alike.
-    let json = |arguments: &[&str]| -> Value {
-        let answer = place.run(&[arguments, &["--model", "new.onnx", "--json"]].concat());
-        serde_json::from_str(&answer.stdout).unwrap_or_else(|_| panic!("{}", answer.stderr))
-    };
-    let from_file =
-        ["audit", "--counterfactuals", "cf.csv", "--data", "loans.csv", "--method", "min-cost"];
+    let json = |audit: &str| place.run(&format!("{audit} --model new.onnx --json")).json();
+    let from_file = "audit --counterfactuals cf.csv --data loans.csv --method min-cost";
     let scores = |document: &Value| -> Vec<Value> {
         let promises = document["candidates"][0]["promises"].as_array().unwrap();
         promises.iter().map(|promise| promise["score"].clone()).collect()
     };
-    assert_eq!(scores(&json(&ledger)), scores(&json(&from_file)));
-    // Closed promises bind nobody.
+    assert_eq!(scores(&json(ledger)), scores(&json(from_file)));
+    // Closed promises are not audited.
     for promise in own["promises"].as_array().unwrap() {
         let id = promise["name"].as_str().unwrap();
-        place.done(&["ledger", "close", id, "--ledger", "advice.db", "--as", "fulfilled"]);
+        place.done(&format!("ledger close {id} --ledger advice.db --as fulfilled"));
     }
-    let none = place.done(&[&ledger[..], &["--model", "new.onnx"]].concat());
+    let none = place.done(&format!("{ledger} --model new.onnx"));
     assert!(none.contains("Yes: There are no open promises"), "{none}");
 }
 
@@ -294,17 +271,16 @@ fn a_candidate_that_calls_another_label_favourable_is_refused() {
     let place = place();
     limit(&place, "turned.onnx", -1000.0, &turned(&plain()));
     limit(&place, "column.onnx", -1000.0, &plain().replace("\"paid\"", "\"repaid\""));
-    let explain = ["explain", "--data", "loans.csv", "--model", "mid.onnx", "--models", "0"];
-    let record = ["--limit", "3", "--out", "advice.csv", "--ledger", "a.db"];
-    place.done(&[&explain[..], &record].concat());
-    for source in [["--ledger", "a.db"], ["--counterfactuals", "advice.csv"]] {
-        let kept = place.run(&[&["audit"], &source[..], &["--model", "mid.onnx"]].concat());
+    let record = "--limit 3 --out advice.csv --ledger a.db";
+    place.done(&format!("explain --data loans.csv --model mid.onnx --models 0 {record}"));
+    for source in ["--ledger a.db", "--counterfactuals advice.csv"] {
+        let kept = place.run(&format!("audit {source} --model mid.onnx"));
         assert_eq!(kept.code, 0, "{}{}", kept.stdout, kept.stderr);
         for (model, own) in [
             ("turned.onnx", "turned.onnx calls `no` in column `paid`"),
             ("column.onnx", "column.onnx calls `yes` in column `repaid`"),
         ] {
-            let refused = place.run(&[&["audit"], &source[..], &["--model", model]].concat());
+            let refused = place.run(&format!("audit {source} --model {model}"));
             assert_eq!(refused.code, 2, "{}{}", refused.stdout, refused.stderr);
             assert_eq!(refused.stdout, "");
             for piece in [own, "is `yes` in column `paid` from a score of 0.5 on", "`[label]`"] {
@@ -312,18 +288,16 @@ fn a_candidate_that_calls_another_label_favourable_is_refused() {
             }
         }
     }
-    // A file that says what was promised in a way that nobody can read.
+    // A file whose `parameters` cannot be read.
     let text = place.read("advice.csv").replace("\"\"threshold\"\":0.5", "\"\"from\"\":0.5");
     place.write("odd.csv", &text);
-    let odd = place.run(&["audit", "--counterfactuals", "odd.csv", "--model", "mid.onnx"]);
-    assert_eq!(odd.code, 2, "{}{}", odd.stdout, odd.stderr);
-    assert!(odd.stderr.contains("column `parameters`"), "{}", odd.stderr);
+    place.refused("audit --counterfactuals odd.csv --model mid.onnx", &["column `parameters`"]);
     // What earlier versions wrote is read as before.
     let meaning = ",\"\"meaning\"\":{\"\"label\"\":\"\"paid\"\",\"\"favourable\"\":[\"\"yes\"\"],\"\"threshold\"\":0.5}";
     let text = place.read("advice.csv");
     assert!(text.contains(meaning), "{text}");
     place.write("old.csv", &text.replace(meaning, ""));
-    let old = place.run(&["audit", "--counterfactuals", "old.csv", "--model", "mid.onnx"]);
+    let old = place.run("audit --counterfactuals old.csv --model mid.onnx");
     assert_eq!(old.code, 0, "{}{}", old.stdout, old.stderr);
 }
 
@@ -339,18 +313,17 @@ fn a_schema_that_contradicts_the_models_own_is_refused() {
             "[[feature]]\nname = \"paid\"\nkind = \"flag\"\nlevels = [\"no\", \"yes\"]\n",
         ),
     );
-    let model = ["--model", "mid.onnx", "--schema"];
-    let commands: [&[&str]; 4] = [
-        &["explain", "--data", "loans.csv"],
-        &["stability", "--data", "loans.csv"],
-        &["certify", "--counterfactuals", "cf.csv"],
-        &["audit", "--counterfactuals", "cf.csv"],
+    let commands: [&str; 4] = [
+        "explain --data loans.csv",
+        "stability --data loans.csv",
+        "certify --counterfactuals cf.csv",
+        "audit --counterfactuals cf.csv",
     ];
     for command in commands {
         for (schema, given) in
             [("turned.toml", "`no` in column `paid`"), ("column.toml", "`owner`")]
         {
-            let refused = place.run(&[command, &model[..], &[schema]].concat());
+            let refused = place.run(&format!("{command} --model mid.onnx --schema {schema}"));
             assert_eq!(refused.code, 2, "{command:?}: {}{}", refused.stdout, refused.stderr);
             let own = "mid.onnx: its own schema calls `yes` in column `paid`";
             for piece in [own, given, "help: leave --schema out"] {
@@ -404,111 +377,95 @@ fn hostile_input_is_refused_with_a_reason_or_reported() {
         "twice.csv",
         "row,status,income,age,housing,owner,income,age,income\n0,found,1,20,rent,no,99,70,99\n",
     );
-    let cases: [(&[&str], i32, &[&str]); 27] = [
+    let cases: [(&str, i32, &[&str]); 27] = [
         (
-            &["--counterfactuals", "twice.csv", "--model", "mid.onnx"],
+            "--counterfactuals twice.csv --model mid.onnx",
             2,
             &["twice.csv: the header repeats names (`age` is in columns 4 and 8; `income` is in \
                  columns 3, 7 and 9), expected each name of a file of advice once"],
         ),
         (
-            &["--counterfactuals", "broken.csv", "--model", "mid.onnx"],
+            "--counterfactuals broken.csv --model mid.onnx",
             2,
             &["broken.csv, row 0, column `parameters`", "expected a JSON document"],
         ),
         (
-            &["--counterfactuals", "text.csv", "--model", "mid.onnx"],
+            "--counterfactuals text.csv --model mid.onnx",
             2,
             &["text.csv, row 0, column `parameters`: found `seven`", "expected a JSON document"],
         ),
-        (&["--counterfactuals", "empty.csv", "--model", "mid.onnx"], 2, &["empty.csv"]),
+        ("--counterfactuals empty.csv --model mid.onnx", 2, &["empty.csv"]),
         (
-            &["--counterfactuals", "header.csv", "--model", "mid.onnx"],
+            "--counterfactuals header.csv --model mid.onnx",
             2,
             &["header.csv: it has no lines, expected counterfactuals"],
         ),
         (
-            &["--counterfactuals", "none-found.csv", "--model", "mid.onnx"],
+            "--counterfactuals none-found.csv --model mid.onnx",
             2,
             &["none-found.csv: no line has a counterfactual, expected `found` in column `status`"],
         ),
         (
-            &["--counterfactuals", "status.csv", "--model", "mid.onnx"],
+            "--counterfactuals status.csv --model mid.onnx",
             2,
             &["row 1, column `status`", "`Found`", "expected `found` or `not_found`"],
         ),
         (
-            &["--counterfactuals", "missing.csv", "--model", "mid.onnx"],
+            "--counterfactuals missing.csv --model mid.onnx",
             1,
             &["row 0: cannot be read", "it has no `income`", "1 of them because"],
         ),
-        (&["--counterfactuals", "evil.csv", "--model", "mid.onnx"], 1, &["`income` is `<script>`"]),
-        (&["--counterfactuals", "points.csv", "--model", "mid.onnx"], 2, &["protocol `paper`"]),
-        (&["--counterfactuals", "none.csv", "--model", "mid.onnx"], 2, &["none.csv", "help:"]),
-        (&["--counterfactuals", "cf.csv", "--model", "none.onnx"], 2, &["none.onnx"]),
-        (&["--counterfactuals", "cf.csv", "--model", "notes.txt"], 2, &["notes.txt"]),
+        ("--counterfactuals evil.csv --model mid.onnx", 1, &["`income` is `<script>`"]),
+        ("--counterfactuals points.csv --model mid.onnx", 2, &["protocol `paper`"]),
+        ("--counterfactuals none.csv --model mid.onnx", 2, &["none.csv", "help:"]),
+        ("--counterfactuals cf.csv --model none.onnx", 2, &["none.onnx"]),
+        ("--counterfactuals cf.csv --model notes.txt", 2, &["notes.txt"]),
         (
-            &["--counterfactuals", "cf.csv", "--model", "mid.onnx", "--model", "./mid.onnx"],
+            "--counterfactuals cf.csv --model mid.onnx --model ./mid.onnx",
             2,
             &["./mid.onnx is given twice"],
         ),
         (
-            &["--counterfactuals", "cf.csv", "--model", "mid.onnx", "--model", "copy.onnx"],
+            "--counterfactuals cf.csv --model mid.onnx --model copy.onnx",
             1,
             &["copy.onnx is the same model as mid.onnx"],
         ),
         (
-            &["--counterfactuals", "cf.csv", "--model", "mid.onnx", "--model", "other.onnx"],
+            "--counterfactuals cf.csv --model mid.onnx --model other.onnx",
             2,
             &["other.onnx calls `no` favourable, but mid.onnx calls `yes` so"],
         ),
         // Features in another order are found by their names.
-        (&["--counterfactuals", "cf.csv", "--model", "reordered.onnx"], 1, &["reordered.onnx"]),
+        ("--counterfactuals cf.csv --model reordered.onnx", 1, &["reordered.onnx"]),
         (
-            &["--counterfactuals", "cf.csv", "--model", "level.onnx"],
+            "--counterfactuals cf.csv --model level.onnx",
             1,
             &["`housing` is `rent`, expected one of `own`, `free`, `lease`"],
         ),
         (
-            &["--counterfactuals", "cf.csv", "--data", "header.csv", "--model", "mid.onnx"],
+            "--counterfactuals cf.csv --data header.csv --model mid.onnx",
             2,
             &["advice for row 0, but header.csv has 0 rows"],
         ),
         (
-            &["--counterfactuals", "cf.csv", "--model", "mid.onnx", "--by", "owner"],
+            "--counterfactuals cf.csv --model mid.onnx --by owner",
             2,
             &["`by` is owner", "not known"],
         ),
+        ("--counterfactuals cf.csv --model mid.onnx --by age:9,1", 2, &["edges that rise"]),
+        ("--counterfactuals cf.csv --model mid.onnx --allow 2", 2, &["0.5% or 0.005"]),
         (
-            &["--counterfactuals", "cf.csv", "--model", "mid.onnx", "--by", "age:9,1"],
-            2,
-            &["edges that rise"],
-        ),
-        (
-            &["--counterfactuals", "cf.csv", "--model", "mid.onnx", "--allow", "2"],
-            2,
-            &["0.5% or 0.005"],
-        ),
-        (
-            &["--counterfactuals", "cf.csv", "--model", "mid.onnx", "--method", "trex-nn"],
+            "--counterfactuals cf.csv --model mid.onnx --method trex-nn",
             2,
             &["needs data rows to find repairs", "--data or --dataset"],
         ),
-        (
-            &["--counterfactuals", "cf.csv", "--model", "mid.onnx", "--tau", "auto"],
-            2,
-            &["does not calibrate"],
-        ),
-        (
-            &["--counterfactuals", "cf.csv", "--model", "mid.onnx", "--out", "a.txt"],
-            2,
-            &["a.txt", ".parquet"],
-        ),
-        (&["--ledger", "none.db", "--model", "mid.onnx"], 2, &["none.db"]),
-        (&["--model", "mid.onnx"], 2, &["no ledger is named", "TYREX_LEDGER"]),
+        ("--counterfactuals cf.csv --model mid.onnx --tau auto", 2, &["does not calibrate"]),
+        ("--counterfactuals cf.csv --model mid.onnx --out a.txt", 2, &["a.txt", ".parquet"]),
+        ("--ledger none.db --model mid.onnx", 2, &["none.db"]),
+        ("--model mid.onnx", 2, &["no ledger is named", "TYREX_LEDGER"]),
     ];
     for (arguments, code, says) in cases {
-        let answer = place.run(&[&["audit"], arguments].concat());
+        let answer = place.run(&format!("audit {arguments}"));
         let text = format!("{}{}", answer.stdout, answer.stderr);
         assert_eq!(answer.code, code, "{arguments:?}: {text}");
         for piece in says {
@@ -517,12 +474,10 @@ fn hostile_input_is_refused_with_a_reason_or_reported() {
         }
     }
     // An input is not an output, not even with --force.
-    let answer = place.run(&audit(&["--model", "mid.onnx", "--out", "cf.csv", "--force"]));
-    assert_eq!(answer.code, 2);
-    assert!(answer.stderr.contains("is the input"), "{}", answer.stderr);
+    place.refused(&audit("--model mid.onnx --out cf.csv --force"), &["is the input"]);
     // A page of names and values that look like HTML.
-    let html = ["--counterfactuals", "evil.csv", "--model", "mid.onnx", "--out", "evil.html"];
-    assert_eq!(place.run(&[&["audit"], &html[..]].concat()).code, 1);
+    let html = "--counterfactuals evil.csv --model mid.onnx --out evil.html";
+    assert_eq!(place.run(&format!("audit {html}")).code, 1);
     let page = place.read("evil.html");
     assert!(!page.contains("<script") && page.contains("&lt;script&gt;"));
 }

@@ -1,39 +1,30 @@
 //! Bad input: exit code 2, what is wrong and where, what to do next, and nothing lost.
 
+use tyrex::model::Mlp;
 use tyrex::model::onnx::{ExportMetadata, write};
-use tyrex::model::{Activation, Dense, Mlp, Output};
 
-use crate::{LOANS, LOANS_SCHEMA, Place, loans};
+use crate::{LOANS_SCHEMA, Place, loans};
 
 /// One wrong thing, and what the error must say.
 struct Case {
     name: &'static str,
     /// Files to write first, over the good ones.
     files: Vec<(&'static str, String)>,
-    arguments: Vec<&'static str>,
+    command: &'static str,
     says: Vec<&'static str>,
 }
 
-fn case(name: &'static str, arguments: &[&'static str], says: &[&'static str]) -> Case {
-    Case { name, files: Vec::new(), arguments: arguments.to_vec(), says: says.to_vec() }
+fn case(name: &'static str, command: &'static str, says: &[&'static str]) -> Case {
+    Case { name, files: Vec::new(), command, says: says.to_vec() }
 }
 
 /// The cases of a text: a line with the name and the command, and below it the pieces that the error
-/// must contain. `LOANS` stands for the arguments of that name.
+/// must contain.
 fn listed(text: &'static str) -> Vec<Case> {
     let lines: Vec<&str> = text.trim().lines().collect();
     let read = |lines: &[&'static str]| {
         let (name, command) = lines[0].split_once(": ").unwrap();
-        let words = command.split_whitespace();
-        let arguments = words.flat_map(|word| match word {
-            "LOANS" => LOANS.to_vec(),
-            word => vec![word],
-        });
-        case(
-            name,
-            &arguments.collect::<Vec<_>>(),
-            &lines[1].trim().split(" | ").collect::<Vec<_>>(),
-        )
+        case(name, command, &lines[1].trim().split(" | ").collect::<Vec<_>>())
     };
     lines.chunks_exact(2).map(read).collect()
 }
@@ -54,9 +45,8 @@ fn changed(from: &str, to: &str) -> String {
 
 /// Cases about the rows; the tests of the library have the others.
 fn about_rows() -> Vec<Case> {
-    let explain = [&["explain"], &LOANS[..]].concat();
     let wrong = |name, csv: String, says: &[&'static str]| {
-        case(name, &explain, says).file("loans.csv", csv)
+        case(name, "explain LOANS", says).file("loans.csv", csv)
     };
     vec![
         wrong(
@@ -88,9 +78,8 @@ fn about_rows() -> Vec<Case> {
 }
 
 fn about_schemas() -> Vec<Case> {
-    let explain = [&["explain"], &LOANS[..]].concat();
     let wrong = |name, schema: String, says: &[&'static str]| {
-        case(name, &explain, says).file("loans.toml", schema)
+        case(name, "explain LOANS", says).file("loans.toml", schema)
     };
     let schema = |from: &str, to: &str| {
         assert!(LOANS_SCHEMA.contains(from), "{from}");
@@ -117,14 +106,19 @@ fn about_schemas() -> Vec<Case> {
             schema("\"own\", \"free\"", "\"own\", \"own\""),
             &["loans.toml", "`housing`", "own"],
         ),
+        wrong(
+            "a range of three numbers",
+            schema("unit = \"k€\"", "range = [-10, 10, 999]"),
+            &["loans.toml", "range", "999", "two numbers"],
+        ),
         case(
             "no schema at all",
-            &["explain", "--data", "loans.csv"],
+            "explain --data loans.csv",
             &["there is no schema for the columns of loans.csv", "tyrex schema infer loans.csv"],
         ),
         case(
             "a schema that is not there",
-            &["schema", "check", "nothing.toml"],
+            "schema check nothing.toml",
             &["cannot read nothing.toml", "help:"],
         ),
     ]
@@ -200,31 +194,29 @@ unknown activation: train --out m.onnx LOANS --activation rely
 ";
 
 fn about_arguments() -> Vec<Case> {
-    let train =
-        |extra: &[&'static str]| [&["train", "--out", "m.onnx"], &LOANS[..], extra].concat();
     let mut cases = listed(ARGUMENTS);
     cases.extend([
         case(
             "an unknown ending",
-            &["explain", "--data", "loans.xlsx", "--schema", "loans.toml"],
+            "explain --data loans.xlsx --schema loans.toml",
             &["loans.xlsx", ".csv", ".parquet"],
         )
         .file("loans.xlsx", "PK"),
         case(
             "a parameter of a file that is out of range",
-            &train(&["--params", "p.toml"]),
+            "train --out m.onnx LOANS --params p.toml",
             &["p.toml", "`dropout` is 2", "[0, 1)"],
         )
         .file("p.toml", "dropout = 2.0\n"),
         case(
             "nothing to infer from",
-            &["schema", "infer", "const.csv", "--label", "b"],
+            "schema infer const.csv --label b",
             &["const.csv", "correct the file, or name another column"],
         )
         .file("const.csv", "a,b\n1,x\n1,y\n1,x\n1,y\n"),
         case(
             "a misspelt parameter in a file",
-            &train(&["--params", "p.toml"]),
+            "train --out m.onnx LOANS --params p.toml",
             &["p.toml", "epoch", "epochs"],
         )
         .file("p.toml", "epoch = 3\n"),
@@ -233,26 +225,29 @@ fn about_arguments() -> Vec<Case> {
 }
 
 fn about_models() -> Vec<Case> {
-    let explain = |model: &'static str| [&["explain", "--model", model], &LOANS[..]].concat();
     vec![
         case(
             "a model of another size",
-            &explain("five.onnx"),
+            "explain --model five.onnx LOANS",
             &["inputs of the model", "`income`", "expected 6, got 5", "tyrex model show"],
         )
         .file("loans.toml", format!("{LOANS_SCHEMA}\n[scaling]\nmethod = \"none\"\n")),
         case(
             "a model whose scaling nobody knows",
-            &explain("five.onnx"),
+            "explain --model five.onnx LOANS",
             &["`income`", "scaling must be fitted on the rows the model was trained on"],
         ),
-        case("a model that is not there", &explain("none.onnx"), &["cannot read none.onnx"]),
-        case("a model that is none", &explain("loans.csv"), &["loans.csv"]),
-        case("an empty model", &explain("empty.onnx"), &["empty.onnx", "empty"])
+        case(
+            "a model that is not there",
+            "explain --model none.onnx LOANS",
+            &["cannot read none.onnx"],
+        ),
+        case("a model that is none", "explain --model loans.csv LOANS", &["loans.csv"]),
+        case("an empty model", "explain --model empty.onnx LOANS", &["empty.onnx", "empty"])
             .file("empty.onnx", ""),
         case(
             "a model without a schema",
-            &["explain", "--model", "five.onnx", "--data", "loans.csv"],
+            "explain --model five.onnx --data loans.csv",
             &["there is no schema for the columns of loans.csv", "--schema"],
         ),
     ]
@@ -308,64 +303,50 @@ an ensemble and models to train: calibrate LOANS --ensemble e --models 3
 "#;
 
 fn about_change() -> Vec<Case> {
-    let certify = |extra: &[&'static str]| {
-        let fixed = ["certify", "--counterfactuals", "cf.csv", "--model", "five.onnx"];
-        [&fixed, extra].concat()
-    };
     let rows = "row,status,income,age,housing,owner\n0,not_found,,,,\n1,found,50,30,own,yes\n";
     let plain = format!("{LOANS_SCHEMA}\n[scaling]\nmethod = \"none\"\n");
     let mut cases = listed(CHANGE);
     cases.extend([
         case(
             "rows that have no label to train on",
-            &[
-                "retrain",
-                "--data",
-                "new.csv",
-                "--schema",
-                "loans.toml",
-                "--model",
-                "six.onnx",
-                "--out",
-                "e",
-            ],
+            "retrain --data new.csv --schema loans.toml --model six.onnx --out e",
             &["new.csv", "no row to train on", "column `paid`"],
         )
         .file("new.csv", "income,age,housing,owner\n50,30,own,yes\n")
         .file("loans.toml", plain.clone()),
         case(
             "counterfactuals without a meaning",
-            &certify(&[]),
+            "certify --counterfactuals cf.csv --model five.onnx",
             &["there is no schema for the columns of cf.csv", "--schema"],
         )
         .file("cf.csv", rows),
         case(
             "counterfactuals that are none",
-            &certify(&["--schema", "loans.toml"]),
+            "certify --counterfactuals cf.csv --model five.onnx --schema loans.toml",
             &["cf.csv", "no line has a counterfactual", "`found`"],
         )
         .file("cf.csv", "status,income,age,housing,owner\nnot_found,,,,\n"),
         case(
             "a counterfactual of no row",
-            &certify(&["--schema", "loans.toml"]),
+            "certify --counterfactuals cf.csv --model five.onnx --schema loans.toml",
             &["cf.csv, row 0, column `row`", "found `x`"],
         )
         .file("cf.csv", "row,income,age,housing,owner\nx,50,30,own,yes\n"),
         case(
             "a counterfactual that is no row of the schema",
-            &certify(&["--schema", "loans.toml"]),
+            "certify --counterfactuals cf.csv --model five.onnx --schema loans.toml",
             &["cf.csv, row 1, column `income`", "found `much`"],
         )
         .file("cf.csv", rows.replace("50", "much")),
         case(
             "certificates in place of the counterfactuals",
-            &certify(&["--schema", "loans.toml", "--out", "cf.csv", "--force"]),
+            "certify --counterfactuals cf.csv --model five.onnx --schema loans.toml --out cf.csv --force",
             &["--out cf.csv is the input cf.csv"],
         )
         .file("cf.csv", rows),
         case(
             "steered by nothing",
-            &certify(&["--schema", "loans.toml", "--steered"]),
+            "certify --counterfactuals cf.csv --model five.onnx --schema loans.toml --steered",
             &["--ensemble"],
         )
         .file("cf.csv", rows),
@@ -374,64 +355,88 @@ fn about_change() -> Vec<Case> {
 }
 
 fn about_output() -> Vec<Case> {
-    let explain = |out: &'static str| [&["explain", "--out", out], &LOANS[..]].concat();
-    let train = |out: &'static str| [&["train", "--out", out], &LOANS[..]].concat();
-    let infer =
-        |out: &'static str| vec!["schema", "infer", "loans.csv", "--label", "paid", "--out", out];
     let mut cases = vec![
-        case("the rows would overwrite", &explain("old.csv"), &["old.csv exists", "--force"])
-            .file("old.csv", "old"),
-        case("the model would overwrite", &train("five.onnx"), &["five.onnx exists", "--force"]),
-        case("a model under another ending", &train("m.csv"), &["m.csv", "ends in .onnx"]),
+        case(
+            "the rows would overwrite",
+            "explain LOANS --out old.csv",
+            &["old.csv exists", "--force"],
+        )
+        .file("old.csv", "old"),
+        case(
+            "the model would overwrite",
+            "train LOANS --out five.onnx",
+            &["five.onnx exists", "--force"],
+        ),
+        case(
+            "a model under another ending",
+            "train LOANS --out m.csv",
+            &["m.csv", "ends in .onnx"],
+        ),
         case(
             "rows in place of the data",
-            &[&explain("./loans.csv")[..], &["--force"]].concat(),
+            "explain LOANS --out ./loans.csv --force",
             &["--out ./loans.csv is the input loans.csv", "not even with --force"],
         ),
         case(
             "a model in place of the data",
-            &[&train("loans.csv")[..], &["--force"]].concat(),
+            "train LOANS --out loans.csv --force",
             &["--out loans.csv is the input loans.csv"],
         ),
         case(
             "a model in place of the schema",
-            &[&train("loans.toml")[..], &["--force"]].concat(),
+            "train LOANS --out loans.toml --force",
             &["--out loans.toml is the input loans.toml"],
         ),
         case(
             "a model in place of its parameters",
-            &[&train("p.toml")[..], &["--force", "--params", "p.toml"]].concat(),
+            "train LOANS --out p.toml --force --params p.toml",
             &["--out p.toml is the input p.toml"],
         )
         .file("p.toml", "epochs = 3\n"),
         case(
             "a schema in place of the data",
-            &[&infer("loans.csv")[..], &["--force"]].concat(),
+            "schema infer loans.csv --label paid --out loans.csv --force",
             &["--out loans.csv is the input loans.csv"],
         ),
-        case("the schema would overwrite", &infer("loans.toml"), &["loans.toml exists", "--force"]),
-        case("no such folder", &explain("no/r.csv"), &["cannot write no/r.csv", "mkdir"]),
-        case("a file for a folder", &train("loans.csv/m.onnx"), &["cannot write loans.csv/m.onnx"]),
-        case("a folder for a file", &train("folder.onnx"), &["cannot write folder.onnx"]),
+        case(
+            "the schema would overwrite",
+            "schema infer loans.csv --label paid --out loans.toml",
+            &["loans.toml exists", "--force"],
+        ),
+        case("no such folder", "explain LOANS --out no/r.csv", &["cannot write no/r.csv", "mkdir"]),
+        case(
+            "a file for a folder",
+            "train LOANS --out loans.csv/m.onnx",
+            &["cannot write loans.csv/m.onnx"],
+        ),
+        case("a folder for a file", "train LOANS --out folder.onnx", &["cannot write folder.onnx"]),
         case(
             "a feature with the name of an output column",
-            &explain("r.csv"),
+            "explain LOANS --out r.csv",
             &["`row`", "rename"],
         )
         .file("loans.csv", loans().replace("income", "row"))
         .file("loans.toml", LOANS_SCHEMA.replace("income", "row")),
-        case("an unknown ending", &explain("r.xlsx"), &["r.xlsx", ".csv", ".parquet"]),
+        case("an unknown ending", "explain LOANS --out r.xlsx", &["r.xlsx", ".csv", ".parquet"]),
     ];
     if cfg!(target_os = "linux") {
         let full = "No space left";
         cases.extend([
-            case("a full disk for the schema", &infer("/dev/full"), &["/dev/full", full, "help:"]),
-            case("a full disk for the model", &train("full.onnx"), &["full.onnx", full]),
-            case("a full disk for the rows", &explain("full.csv"), &["full.csv", full]),
-            case("an unwritable folder", &explain("/proc/r.csv"), &["cannot write /proc/r.csv"]),
+            case(
+                "a full disk for the schema",
+                "schema infer loans.csv --label paid --out /dev/full",
+                &["/dev/full", full, "help:"],
+            ),
+            case("a full disk for the model", "train LOANS --out full.onnx", &["full.onnx", full]),
+            case("a full disk for the rows", "explain LOANS --out full.csv", &["full.csv", full]),
+            case(
+                "an unwritable folder",
+                "explain LOANS --out /proc/r.csv",
+                &["cannot write /proc/r.csv"],
+            ),
             case(
                 "rows in place of the data, through a link",
-                &[&explain("link.csv")[..], &["--force"]].concat(),
+                "explain LOANS --out link.csv --force",
                 &["--out link.csv is the input loans.csv"],
             ),
         ]);
@@ -466,7 +471,7 @@ fn every_refusal_says_where_what_and_what_was_expected() {
         }
         let before = contents(&place);
 
-        let answer = place.run(&case.arguments);
+        let answer = place.run(case.command);
         let (name, stderr) = (case.name, &answer.stderr);
         assert_eq!(answer.code, 2, "{name}: {stderr}");
         assert_eq!(answer.stdout, "", "{name}");
@@ -496,19 +501,17 @@ fn contents(place: &Place) -> Vec<(String, Vec<u8>)> {
 /// A model of so many columns that says nothing about them.
 fn linear(columns: usize) -> Vec<u8> {
     let weights = vec![1.0; columns];
-    let layer = Dense { weights, bias: vec![0.0], activation: Activation::Identity };
-    let mlp = Mlp::new(columns, &[layer], Output::Sigmoid { favourable: true }).unwrap();
+    let mlp = Mlp::linear(weights, 0.0).unwrap();
     write(&mlp, &ExportMetadata::default())
 }
 
 #[test]
 fn force_overwrites() {
     let place = Place::with_loans();
-    let train = [&["train", "--out", "m.onnx", "--epochs", "1"], &LOANS[..]].concat();
     place.write("m.onnx", "old");
-    assert_eq!(place.run(&train).code, 2);
+    assert_eq!(place.run("train --out m.onnx --epochs 1 LOANS").code, 2);
     assert_eq!(place.read("m.onnx"), "old");
-    place.done(&[&train[..], &["--force"]].concat());
+    place.done("train --out m.onnx --epochs 1 LOANS --force");
     assert!(std::fs::read(place.path("m.onnx")).unwrap().len() > 1000);
 }
 
@@ -517,7 +520,7 @@ fn force_overwrites() {
 fn a_full_disk_behind_standard_output_is_an_error() {
     let place = Place::new();
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-    let output = place.command(&["data", "list"]).stdout(full).output().unwrap();
+    let output = place.command("data list").stdout(full).output().unwrap();
     let answer = crate::Answer::of(output);
     assert_eq!(answer.code, 2);
     assert!(answer.stderr.contains("standard output"), "{}", answer.stderr);

@@ -1,15 +1,14 @@
 //! `tyrex calibrate`
 
-use crate::{LOANS, Place, assert_golden, without_times};
+use crate::{Place, assert_golden, without_times};
 
 /// A small question about the loans.
-const SMALL: [&str; 9] =
-    ["calibrate", "--target", "0.7", "--confidence", "0.8", "--tau", "0.5,0.7,0.9", "--k", "200"];
+const SMALL: &str = "calibrate --target 0.7 --confidence 0.8 --tau 0.5,0.7,0.9 --k 200";
 
 #[test]
 fn a_threshold_is_chosen_and_its_price_shown() {
     let place = Place::with_loans();
-    let arguments = [&SMALL[..], &["--models", "9"], &LOANS[..]].concat();
+    let arguments = format!("{SMALL} --models 9 LOANS");
     let document = place.json(&arguments);
     let calibration = &document["calibration"];
     assert_eq!(calibration["verdict"], "chosen", "{calibration}");
@@ -38,7 +37,7 @@ fn a_threshold_is_chosen_and_its_price_shown() {
 #[test]
 fn a_promise_that_cannot_be_shown_is_answered_with_no() {
     let place = Place::with_loans();
-    let answer = place.run(&[&SMALL[..], &["--models", "4"], &LOANS[..]].concat());
+    let answer = place.run(&format!("{SMALL} --models 4 LOANS"));
     assert_eq!(answer.code, 1, "{}", answer.stderr);
     assert_eq!(answer.stderr, "");
     assert!(
@@ -53,13 +52,13 @@ fn a_promise_that_cannot_be_shown_is_answered_with_no() {
 #[test]
 fn the_models_that_choose_are_not_those_that_retrain_makes_of_the_same_seed() {
     let place = Place::new();
-    let goal = ["--target", "0.5", "--confidence", "0.5", "--tau", "0.6,0.8", "--limit", "20"];
-    let german = ["--dataset", "german"];
-    let calibrate = [&["calibrate", "--method", "trex-nn"], &german[..], &goal[..]].concat();
+    let goal = "--target 0.5 --confidence 0.5 --tau 0.6,0.8 --limit 20";
+    let german = "--dataset german";
+    let calibrate = format!("calibrate --method trex-nn {german} {goal}");
     let now = place.json(&calibrate);
     // Without --models there are four: twice as many as two halves of one.
-    place.done(&[&["retrain", "--models", "4", "--out", "e"], &german[..]].concat());
-    let folder = place.json(&[&calibrate[..], &["--ensemble", "e"]].concat());
+    place.done(&format!("retrain --models 4 --out e {german}"));
+    let folder = place.json(&format!("{calibrate} --ensemble e"));
     assert_eq!(now["calibration"]["choosing"], folder["calibration"]["choosing"]);
     assert_eq!(now["change"], folder["change"]);
     let validities = |document: &serde_json::Value| -> Vec<String> {
@@ -73,12 +72,11 @@ fn the_models_that_choose_are_not_those_that_retrain_makes_of_the_same_seed() {
 #[test]
 fn the_protocol_reaches_the_search() {
     let place = Place::new();
-    let flags = ["--protocol", "reference", "--method", "trex-nn", "--limit", "2", "--tau", "0.6"];
-    let goal = ["--target", "0.5", "--confidence", "0.5", "--models", "2", "--json"];
-    let answer =
-        place.run(&[&["calibrate", "--dataset", "german"], &flags[..], &goal[..]].concat());
+    let flags = "--protocol reference --method trex-nn --limit 2 --tau 0.6";
+    let goal = "--target 0.5 --confidence 0.5 --models 2 --json";
+    let answer = place.run(&format!("calibrate --dataset german {flags} {goal}"));
     assert!(answer.code < 2, "{}", answer.stderr);
-    let document: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    let document = answer.json();
     let request = &document["terms"]["request"];
     assert_eq!(request["protocol"], "reference");
     assert_eq!(request["method"]["robustness"]["sigma"], 0.05);
@@ -87,25 +85,25 @@ fn the_protocol_reaches_the_search() {
 #[test]
 fn every_flag_reaches_the_search() {
     let place = Place::with_loans();
-    let calibrate = |flags: &[&str]| {
-        let fixed = ["calibrate", "--target", "0.7", "--confidence", "0.8", "--json"];
-        let answer = place.run(&[&fixed, flags, &LOANS[..]].concat());
+    let calibrate = |flags: &str| {
+        let fixed = "calibrate --target 0.7 --confidence 0.8 --json";
+        let answer = place.run(&format!("{fixed} {flags} LOANS"));
         assert!(answer.code < 2, "{flags:?}: {}", answer.stderr);
-        let document: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+        let document = answer.json();
         document["calibration"].clone()
     };
-    let plain = calibrate(&["--tau", "0.6,0.9"]);
-    assert_eq!(calibrate(&["--tau", "0.6,0.9", "--threads", "1"]), plain);
-    let flags: [&[&str]; 9] = [
-        &["--tau", "0.6,0.9", "--test", "hoeffding-bentkus"],
-        &["--tau", "0.6,0.8"],
-        &["--tau", "0.6,0.9", "--norm", "l2"],
-        &["--tau", "0.6,0.9", "--method", "trex-nn"],
-        &["--tau", "0.6,0.9", "--sigma", "0.2"],
-        &["--tau", "0.6,0.9", "--limit", "2"],
-        &["--tau", "0.6,0.9", "--seed", "1"],
-        &["--tau", "0.6,0.9", "--missing", "invalid"],
-        &["--tau", "0.6,0.9", "--models", "15"],
+    let plain = calibrate("--tau 0.6,0.9");
+    assert_eq!(calibrate("--tau 0.6,0.9 --threads 1"), plain);
+    let flags: [&str; 9] = [
+        "--tau 0.6,0.9 --test hoeffding-bentkus",
+        "--tau 0.6,0.8",
+        "--tau 0.6,0.9 --norm l2",
+        "--tau 0.6,0.9 --method trex-nn",
+        "--tau 0.6,0.9 --sigma 0.2",
+        "--tau 0.6,0.9 --limit 2",
+        "--tau 0.6,0.9 --seed 1",
+        "--tau 0.6,0.9 --missing invalid",
+        "--tau 0.6,0.9 --models 15",
     ];
     for flag in flags {
         assert_ne!(calibrate(flag), plain, "{flag:?}");

@@ -8,12 +8,12 @@ use crate::{Answer, Place};
 #[test]
 fn the_list_has_every_data_set_and_says_where_it_is() {
     let place = Place::new();
-    let text = place.done(&["data", "list"]);
+    let text = place.done("data list");
     for name in ["german", "heloc", "ctg", "adult", "taiwan", "moons"] {
         assert!(text.contains(name), "{text}");
     }
     assert!(text.contains("in the program") && text.contains("tyrex data fetch heloc"), "{text}");
-    let document = place.json(&["data", "list"]);
+    let document = place.json("data list");
     assert_eq!(document["datasets"][0]["name"], "german");
     assert_eq!(document["datasets"][0]["rows"], 1000);
 }
@@ -21,25 +21,25 @@ fn the_list_has_every_data_set_and_says_where_it_is() {
 #[test]
 fn a_data_set_is_shown_with_labels_features_and_rows() {
     let place = Place::new();
-    let text = place.done(&["data", "show", "german"]);
+    let text = place.done("data show german");
     for piece in ["German Credit", "CC BY 4.0", "credit_amount", "favourable is good", "First rows"]
     {
         assert!(text.contains(piece), "{piece}: {text}");
     }
-    let document = place.json(&["data", "show", "german", "--rows", "2"]);
+    let document = place.json("data show german --rows 2");
     assert_eq!(document["first_rows"].as_array().unwrap().len(), 2);
     assert_eq!(
         document["train"]["favourable"].as_u64().unwrap()
             + document["train"]["unfavourable"].as_u64().unwrap(),
         670
     );
-    let reference = place.json(&["data", "show", "german", "--protocol", "reference"]);
+    let reference = place.json("data show german --protocol reference");
     assert_eq!(reference["encoded_columns"], 61);
 }
 
 #[test]
 fn what_is_in_the_program_needs_no_download() {
-    let text = Place::new().done(&["data", "fetch", "german", "moons"]);
+    let text = Place::new().done("data fetch german moons");
     assert!(text.contains("german needs no files"), "{text}");
 }
 
@@ -55,7 +55,7 @@ fn a_file_the_server_does_not_have_is_an_error_that_names_the_address() {
         String::from_utf8_lossy(&request[..length]).into_owned()
     });
     let place = Place::new();
-    let mut command = place.command(&["data", "fetch", "heloc", "--data-dir", "data"]);
+    let mut command = place.command("data fetch heloc --data-dir data");
     command.env("TYREX_DATA_MIRROR", format!("http://{address}"));
     let answer = Answer::of(command.output().unwrap());
     assert_eq!(answer.code, 2, "{}", answer.stderr);

@@ -115,9 +115,9 @@ fn place() -> Place {
     let place = Place::new();
     for (name, text) in [
         ("table.toml", TABLE),
-        ("certificates.toml", &[CERTIFICATES, WORLD].concat()),
+        ("certificates.toml", &format!("{CERTIFICATES} {WORLD}")),
         ("moons.toml", MOONS),
-        ("histograms.toml", &[HISTOGRAMS, WORLD].concat()),
+        ("histograms.toml", &format!("{HISTOGRAMS} {WORLD}")),
         ("suite.toml", SUITE),
     ] {
         place.write(name, text);
@@ -132,12 +132,12 @@ fn bytes(place: &Place, folder: &str, name: &str) -> Vec<u8> {
 #[test]
 fn a_run_that_is_killed_again_and_again_ends_with_the_same_bits() {
     let place = place();
-    place.done(&["experiment", "run", "suite.toml", "--out", "whole", "--threads", "1"]);
+    place.done("experiment run suite.toml --out whole --threads 1");
     // Every run is killed a little later than the one before, so each gets further.
     let mut kills = 0;
     loop {
         let mut run = place
-            .command(&["experiment", "run", "suite.toml", "--out", "killed"])
+            .command("experiment run suite.toml --out killed")
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -161,7 +161,7 @@ fn a_run_that_is_killed_again_and_again_ends_with_the_same_bits() {
 #[test]
 fn a_second_run_does_nothing_again() {
     let place = place();
-    place.done(&["experiment", "run", "table.toml", "--out", "out"]);
+    place.done("experiment run table.toml --out out");
     let pieces = place.path("out/pieces/table");
     let written = || -> Vec<_> {
         let mut files: Vec<_> = std::fs::read_dir(&pieces)
@@ -177,14 +177,14 @@ fn a_second_run_does_nothing_again() {
     let before = written();
     // Two norms, two bases, five contenders; one of them calibrated for each norm.
     assert_eq!(before.len(), 2 * 2 * 5 + 2);
-    place.done(&["experiment", "run", "table.toml", "--out", "out"]);
+    place.done("experiment run table.toml --out out");
     assert_eq!(written(), before);
 }
 
 #[test]
 fn the_tables_say_what_was_found() {
     let place = place();
-    let document = place.json(&["experiment", "run", "table.toml", "--out", "out"]);
+    let document = place.json("experiment run table.toml --out out");
     assert_eq!(document["experiments"][0]["experiment"], "table");
     let summary = place.read("out/summary.csv");
     // Five contenders and two norms, below the header.
@@ -208,7 +208,7 @@ fn a_base_that_rejects_nobody_leaves_the_others_their_line() {
     let place = place();
     // After three epochs the first network accepts everyone, the second does not.
     place.write("table.toml", &TABLE.replace("epochs = 20", "epochs = 3"));
-    place.done(&["experiment", "run", "table.toml", "--out", "out"]);
+    place.done("experiment run table.toml --out out");
     let results: serde_json::Value = serde_json::from_str(&place.read("out/results.json")).unwrap();
     let bases = &results["experiments"][0]["finding"]["data"]["bases"];
     assert_eq!(bases[0]["factuals"], 0);
@@ -217,15 +217,15 @@ fn a_base_that_rejects_nobody_leaves_the_others_their_line() {
     let lines: Vec<Vec<&str>> = summary.lines().map(|line| line.split(',').collect()).collect();
     let column = lines[0].iter().position(|name| *name == "valid_leave_out").unwrap();
     assert!(lines[1..].iter().all(|line| !line[column].is_empty()), "{summary}");
-    place.done(&["report", "out"]);
+    place.done("report out");
 }
 
 #[test]
 fn the_short_run_is_shorter_and_shown_before_it_is_run() {
     let place = place();
-    let text = place.done(&["experiment", "show", "suite.toml"]);
+    let text = place.done("experiment show suite.toml");
     assert!(text.contains("5 contenders, L1 and L2, paper"), "{text}");
-    let document = place.json(&["experiment", "show", "suite.toml", "--quick"]);
+    let document = place.json("experiment show suite.toml --quick");
     assert_eq!(document["suite"]["experiments"][0]["world"]["bases"], 1);
 }
 
@@ -256,16 +256,14 @@ fn what_cannot_be_run_is_refused_before_anything_is_done() {
         ),
     ] {
         place.write("table.toml", &text);
-        let answer = place.run(&["experiment", "run", "table.toml", "--out", "out"]);
-        assert_eq!(answer.code, 2, "{expected}: {}", answer.stderr);
-        assert!(answer.stderr.contains(expected), "{expected}: {}", answer.stderr);
+        place.refused("experiment run table.toml --out out", &[expected]);
     }
-    let answer = place.run(&["experiment", "run", "nowhere.toml", "--out", "out"]);
+    let answer = place.run("experiment run nowhere.toml --out out");
     assert_eq!(answer.code, 2);
     place.write(
         "suite.toml",
         "name = \"a\"\ntitle = \"b\"\ninclude = [\"moons.toml\", \"moons.toml\"]",
     );
-    let answer = place.run(&["experiment", "run", "suite.toml", "--out", "out"]);
+    let answer = place.run("experiment run suite.toml --out out");
     assert!(answer.stderr.contains("every experiment once"), "{}", answer.stderr);
 }

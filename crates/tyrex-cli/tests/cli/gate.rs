@@ -147,8 +147,8 @@ fn ended(output: &Output) -> (i32, String) {
     (code.unwrap(), text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-fn audit(place: &Place, arguments: &[&str]) -> Command {
-    place.command(&[&["audit"], arguments].concat())
+fn audit(place: &Place, arguments: &str) -> Command {
+    place.command(&format!("audit {arguments}"))
 }
 
 /// Interrupts an audit as soon as it listens for interrupts.
@@ -168,7 +168,7 @@ fn interrupted(command: &mut Command) -> Output {
 }
 
 /// The same program where a process has little memory.
-fn in_little_memory(place: &Place, arguments: &[&str]) -> Output {
+fn in_little_memory(place: &Place, arguments: &str) -> Output {
     let command = audit(place, arguments);
     let words = command.get_args().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" ");
     let program = command.get_program().to_str().unwrap();
@@ -183,22 +183,22 @@ fn in_little_memory(place: &Place, arguments: &[&str]) -> Output {
 #[test]
 fn every_end_of_the_table_is_reached() {
     let place = place();
-    let ledger = |file: &'static str, model: &'static str, more: &[&'static str]| {
-        let fixed = ["--ledger", file, "--model", model, "--method", "min-cost"];
-        audit(&place, &[&fixed[..], more].concat()).output().unwrap()
+    let ledger = |file: &str, model: &str, more: &str| {
+        let fixed = format!("--ledger {file} --model {model} --method min-cost");
+        audit(&place, &format!("{fixed} {more}")).output().unwrap()
     };
-    let file = |file: &'static str, model: &'static str| {
-        let fixed = ["--counterfactuals", file, "--model", model, "--method", "min-cost"];
+    let file = |file: &str, model: &str| {
+        let fixed = format!("--counterfactuals {file} --model {model} --method min-cost");
         audit(&place, &fixed)
     };
     let ends: Vec<(&str, Output)> = vec![
-        ("all promises kept", ledger("open.db", "low.onnx", &[])),
-        ("some broken", ledger("open.db", "mid.onnx", &[])),
-        ("as many broken as `--allow` permits", ledger("open.db", "mid.onnx", &["--allow", "50%"])),
-        ("a promised row that the candidate cannot read", ledger("open.db", "level.onnx", &[])),
+        ("all promises kept", ledger("open.db", "low.onnx", "")),
+        ("some broken", ledger("open.db", "mid.onnx", "")),
+        ("as many broken as `--allow` permits", ledger("open.db", "mid.onnx", "--allow 50%")),
+        ("a promised row that the candidate cannot read", ledger("open.db", "level.onnx", "")),
         (
             "a candidate with another schema, which lacks a promised level",
-            ledger("open.db", "level.onnx", &[]),
+            ledger("open.db", "level.onnx", ""),
         ),
         ("no promise in the ledger", {
             let empty = place.path("empty.db");
@@ -207,35 +207,33 @@ fn every_end_of_the_table_is_reached() {
             runtime.block_on(async {
                 Database::open(empty.to_str().unwrap()).await.unwrap().close().await;
             });
-            ledger("empty.db", "high.onnx", &[])
+            ledger("empty.db", "high.onnx", "")
         }),
-        ("all promises expired", ledger("expired.db", "high.onnx", &[])),
-        ("all promises withdrawn", ledger("withdrawn.db", "high.onnx", &[])),
-        ("all promises fulfilled", ledger("fulfilled.db", "high.onnx", &[])),
-        ("all promises forgotten", ledger("forgotten.db", "high.onnx", &[])),
-        ("a candidate with another favourable label", ledger("open.db", "turned.onnx", &[])),
-        ("promises with another threshold", ledger("threshold.db", "low.onnx", &[])),
-        ("personal data of the ledger edited", ledger("edited.db", "low.onnx", &[])),
-        ("an entry of the ledger edited", ledger("entry.db", "low.onnx", &[])),
-        ("no such ledger", ledger("absent.db", "low.onnx", &[])),
+        ("all promises expired", ledger("expired.db", "high.onnx", "")),
+        ("all promises withdrawn", ledger("withdrawn.db", "high.onnx", "")),
+        ("all promises fulfilled", ledger("fulfilled.db", "high.onnx", "")),
+        ("all promises forgotten", ledger("forgotten.db", "high.onnx", "")),
+        ("a candidate with another favourable label", ledger("open.db", "turned.onnx", "")),
+        ("promises with another threshold", ledger("threshold.db", "low.onnx", "")),
+        ("personal data of the ledger edited", ledger("edited.db", "low.onnx", "")),
+        ("an entry of the ledger edited", ledger("entry.db", "low.onnx", "")),
+        ("no such ledger", ledger("absent.db", "low.onnx", "")),
         ("a file without promises", file("none.csv", "low.onnx").output().unwrap()),
-        ("a candidate that is no model", ledger("open.db", "notes.txt", &[])),
+        ("a candidate that is no model", ledger("open.db", "notes.txt", "")),
         ("a reader that closes its pipe", {
-            let fixed = ["--ledger", "open.db", "--model", "mid.onnx", "--method", "min-cost"];
-            audit(&place, &fixed).stdout(crate::pipes::closed()).output().unwrap()
+            let fixed = "--ledger open.db --model mid.onnx --method min-cost";
+            audit(&place, fixed).stdout(crate::pipes::closed()).output().unwrap()
         }),
-        ("an output that cannot be written", ledger("open.db", "low.onnx", &["--out", "no/a.csv"])),
+        ("an output that cannot be written", ledger("open.db", "low.onnx", "--out no/a.csv")),
         (
             "a parameter beyond its limit",
-            audit(&place, &["--ledger", "open.db", "--model", "low.onnx", "--k", "2000000"])
-                .output()
-                .unwrap(),
+            audit(&place, "--ledger open.db --model low.onnx --k 2000000").output().unwrap(),
         ),
         ("a file with more than 500000 lines", file("long.csv", "low.onnx").output().unwrap()),
         ("an interrupt (Ctrl-C)", interrupted(&mut file("many.csv", "high.onnx"))),
         (
             "not enough memory",
-            in_little_memory(&place, &["--counterfactuals", "many.csv", "--model", "high.onnx"]),
+            in_little_memory(&place, "--counterfactuals many.csv --model high.onnx"),
         ),
     ];
     let table = table();

@@ -1,14 +1,12 @@
 //! `--ensemble` with models that were retrained elsewhere: model files without a manifest.
 
-use crate::{LOANS, Place, assert_golden};
+use crate::{Place, assert_golden};
 
 /// Loans, a model of them, 30 retrained models as files in `given`, and counterfactuals.
 fn place() -> Place {
     let place = Place::with_loans();
-    let small = ["--epochs", "300", "--hidden", "16", "--early-stopping", "none"];
-    place.done(&[&["train", "--out", "m.onnx"], &small[..], &LOANS[..]].concat());
-    let retrain = ["retrain", "--model", "m.onnx", "--models", "30", "--out", "ours"];
-    place.done(&[&retrain, &LOANS[..]].concat());
+    place.done("train --out m.onnx --epochs 300 --hidden 16 --early-stopping none LOANS");
+    place.done("retrain --model m.onnx --models 30 --out ours LOANS");
     std::fs::create_dir(place.path("given")).unwrap();
     for index in 0..30 {
         let from = place.path(&format!("ours/member-{index:04}.onnx"));
@@ -25,30 +23,21 @@ fn place() -> Place {
     place
 }
 
-const CERTIFY: [&str; 8] = [
-    "certify",
-    "--counterfactuals",
-    "cf.csv",
-    "--model",
-    "m.onnx",
-    "--reference",
-    "loans.csv",
-    "--ensemble",
-];
+const CERTIFY: &str =
+    "certify --counterfactuals cf.csv --model m.onnx --reference loans.csv --ensemble";
 
 #[test]
 fn models_that_were_retrained_elsewhere_certify() {
     let place = place();
-    let text = place.done(&[&CERTIFY[..], &["given"]].concat());
+    let text = place.done(&format!("{CERTIFY} given"));
     assert_golden("certify_given.txt", &text);
-    let answer = place.run(&[&CERTIFY[..], &["given", "--json"]].concat());
+    let answer = place.run(&format!("{CERTIFY} given --json"));
     place.write("c.json", &answer.stdout);
-    let verify = ["certify", "--verify", "c.json", "--model", "m.onnx", "--ensemble"];
-    let verified = place.json(&[&verify[..], &["given"]].concat());
+    let verified = place.json("certify --verify c.json --model m.onnx --ensemble given");
     assert_eq!(verified["confirmed"], 2);
     // They are those of the manifest, in another order of names.
-    let ours = place.json(&[&CERTIFY[..], &["ours"]].concat());
-    let given: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    let ours = place.json(&format!("{CERTIFY} ours"));
+    let given = answer.json();
     for index in 0..2 {
         let tier = |document: &serde_json::Value| {
             let tier = &document["certificates"][index]["certificate"]["tiers"][2];
@@ -61,10 +50,10 @@ fn models_that_were_retrained_elsewhere_certify() {
 #[test]
 fn a_search_and_a_calibration_take_them() {
     let place = place();
-    let explain = ["explain", "--model", "m.onnx", "--reference", "loans.csv", "--limit", "3"];
-    let explain = [&explain[..], &LOANS[..], &["--ensemble", "given"]].concat();
-    let promise = ["--promise", "0.5", "--confidence", "0.9"];
-    let document = place.json(&[&explain[..], &promise[..]].concat());
+    let explain = "explain --model m.onnx --reference loans.csv --limit 3";
+    let explain = format!("{explain} LOANS --ensemble given");
+    let promise = "--promise 0.5 --confidence 0.9";
+    let document = place.json(&format!("{explain} {promise}"));
     assert_eq!(document["request"]["method"]["method"], "trex-e");
     let found: Vec<_> = document["rows"]
         .as_array()
@@ -84,11 +73,11 @@ fn a_search_and_a_calibration_take_them() {
     // Without a promise of its own a small ensemble certifies the usual search.
     let usual = place.json(&explain);
     assert_eq!(usual["request"]["method"]["method"], "trex-o");
-    let calibrate = ["calibrate", "--model", "m.onnx", "--reference", "loans.csv", "--limit", "3"];
-    let flags = ["--tau", "0.6,0.7", "--target", "0.5", "--confidence", "0.5", "--k", "50"];
-    let calibrate = [&calibrate[..], &flags, &LOANS[..], &["--ensemble", "given"]].concat();
-    let answer = place.run(&[&calibrate[..], &["--json"]].concat());
-    let document: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    let calibrate = "calibrate --model m.onnx --reference loans.csv --limit 3";
+    let flags = "--tau 0.6,0.7 --target 0.5 --confidence 0.5 --k 50";
+    let calibrate = format!("{calibrate} {flags} LOANS --ensemble given");
+    let answer = place.run(&format!("{calibrate} --json"));
+    let document = answer.json();
     assert!(document["change"].is_null(), "{document}");
     assert!(document["given"].as_str().unwrap().contains("the folder given"), "{document}");
     assert_eq!(document["calibration"]["choosing"], 15);
@@ -99,21 +88,16 @@ fn a_search_and_a_calibration_take_them() {
 #[test]
 fn models_that_searched_do_not_certify() {
     let place = place();
-    let explain = ["explain", "--model", "m.onnx", "--reference", "loans.csv", "--limit", "3"];
-    let promise = ["--promise", "0.5", "--confidence", "0.9", "--ensemble", "given"];
-    let explain = [&explain[..], &LOANS[..], &promise].concat();
-    let advice = place.run(&[&explain[..], &["--json", "--out", "found.csv"]].concat());
+    let explain = "explain --model m.onnx --reference loans.csv --limit 3";
+    let explain = format!("{explain} LOANS --promise 0.5 --confidence 0.9 --ensemble given");
+    let advice = place.run(&format!("{explain} --json --out found.csv"));
     assert_eq!(advice.code, 0, "{}", advice.stderr);
     place.write("advice.json", &advice.stdout);
-    let certify = |file: &str, folder: &str, flags: &[&str]| {
-        let model = ["--model", "m.onnx", "--reference", "loans.csv", "--json"];
-        let named = ["certify", "--counterfactuals", file, "--ensemble", folder];
-        place.run(&[&named[..], &model, flags].concat())
+    let certify = |file: &str, folder: &str, flags: &str| {
+        let model = "--model m.onnx --reference loans.csv --json";
+        place.run(&format!("certify --counterfactuals {file} --ensemble {folder} {model} {flags}"))
     };
-    let read = |answer: &crate::Answer| -> serde_json::Value {
-        serde_json::from_str(&answer.stdout).unwrap_or_else(|_| panic!("{}", answer.stderr))
-    };
-    let others = read(&certify("found.csv", "given", &[]));
+    let others = certify("found.csv", "given", "").json();
     assert_eq!(others["ensemble"]["left_out"], 21);
     assert_eq!(others["ensemble"]["models"], 9);
     assert_eq!(others["ensemble"]["search"]["models"], 21);
@@ -123,7 +107,7 @@ fn models_that_searched_do_not_certify() {
         "had no part in the search: none of them is among the 21 that searched (declared)";
     assert!(sentence.contains(expected), "{sentence}");
     // They are the fresh models of `explain`, which says the same.
-    let advice: serde_json::Value = serde_json::from_str(&advice.stdout).unwrap();
+    let advice = advice.json();
     let made =
         &advice["rows"].as_array().unwrap().iter().find_map(|row| row["advice"].get("certificate"));
     let made = made.expect("a certificate");
@@ -136,11 +120,11 @@ fn models_that_searched_do_not_certify() {
     assert_eq!(made["retraining"]["search"], first["retraining"]["search"]);
 
     // A certificate of a search that took models at random is confirmed by the whole folder.
-    let verify = ["certify", "--verify", "advice.json", "--model", "m.onnx", "--ensemble"];
-    let verified = place.json(&[&verify[..], &["given"]].concat());
+    let verify = "certify --verify advice.json --model m.onnx --ensemble";
+    let verified = place.json(&format!("{verify} given"));
     assert_eq!(verified["certificates"][0]["confirmed"], true, "{verified}");
     assert_eq!(verified["certificates"][0]["of_models"], 30);
-    let text = place.done(&[&verify[..], &["given"]].concat());
+    let text = place.done(&format!("{verify} given"));
     assert!(text.contains("some of the 30 in the folder"), "{text}");
 
     // Models that the user chose to certify are refused.
@@ -149,12 +133,12 @@ fn models_that_searched_do_not_certify() {
         let from = place.path(&format!("given/run{index}.onnx"));
         std::fs::copy(from, place.path(&format!("chosen/fresh-{index}.onnx"))).unwrap();
     }
-    let refused = certify("found.csv", "chosen", &[]);
+    let refused = certify("found.csv", "chosen", "");
     assert_eq!(refused.code, 2, "{}", refused.stdout);
     for part in ["21 models that took part in the search", "number ", "16 more"] {
         assert!(refused.stderr.contains(part), "{}", refused.stderr);
     }
-    let steered = read(&certify("found.csv", "chosen", &["--steered"]));
+    let steered = certify("found.csv", "chosen", "--steered").json();
     let tiers = steered["certificates"][0]["certificate"]["tiers"].as_array().unwrap();
     let tier = tiers.iter().find(|tier| tier["tier"] == "ensemble").expect("a tier of the models");
     assert_ne!(tier["verdict"], "certified");
@@ -164,7 +148,7 @@ fn models_that_searched_do_not_certify() {
     let end = start + old[start..].find("]}").unwrap() + 2;
     let record = old[start..end].to_owned();
     place.write("old.csv", &old.replace(&record, ""));
-    let old = read(&certify("old.csv", "given", &[]));
+    let old = certify("old.csv", "given", "").json();
     assert_eq!(old["ensemble"]["models"], 30);
     assert_eq!(old["ensemble"]["search"]["known"], "not-recorded");
     let sentence = old["certificates"][0]["certificate"]["sentence"].as_str().unwrap();
@@ -175,14 +159,13 @@ fn models_that_searched_do_not_certify() {
 fn a_folder_without_models_and_too_few_of_them_say_how_many_are_needed() {
     let place = place();
     std::fs::create_dir(place.path("empty")).unwrap();
-    let answer = place.run(&[&CERTIFY[..], &["empty"]].concat());
-    assert_eq!(answer.code, 2);
-    for piece in ["empty: it has no `ensemble.json`, and 0 model files", "61 fresh ones and 10"] {
-        assert!(answer.stderr.contains(piece), "{}", answer.stderr);
-    }
-    let explain = ["explain", "--model", "m.onnx", "--reference", "loans.csv", "--limit", "1"];
-    let promise = ["--ensemble", "given", "--promise", "0.9"];
-    let answer = place.run(&[&explain[..], &LOANS[..], &promise].concat());
-    assert_eq!(answer.code, 2);
-    assert!(answer.stderr.contains("is 30 models, expected at least 71"), "{}", answer.stderr);
+    place.refused(
+        &format!("{CERTIFY} empty"),
+        &["empty: it has no `ensemble.json`, and 0 model files", "61 fresh ones and 10"],
+    );
+    let explain = "explain --model m.onnx --reference loans.csv --limit 1";
+    place.refused(
+        &format!("{explain} LOANS --ensemble given --promise 0.9"),
+        &["is 30 models, expected at least 71"],
+    );
 }

@@ -5,14 +5,13 @@ use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use crate::{Answer, LOANS, LOANS_SCHEMA, Place};
+use crate::{Answer, LOANS_SCHEMA, Place};
 
 /// A network that is trained for an instant, and a ledger with two promises.
 fn with_ledger() -> Place {
     let place = Place::with_loans();
-    place.done(&[&["train", "--epochs", "5"], &LOANS[..], &["--out", "m.onnx"]].concat());
-    let explain = ["explain", "--data", "loans.csv", "--model", "m.onnx", "--models", "0"];
-    place.done(&[&explain[..], &["--limit", "2", "--ledger", "advice.db"]].concat());
+    place.done("train --epochs 5 LOANS --out m.onnx");
+    place.done("explain --data loans.csv --model m.onnx --models 0 --limit 2 --ledger advice.db");
     place
 }
 
@@ -34,17 +33,17 @@ fn formulas_are_text_in_a_safe_file_and_numbers_stay_numbers() {
         .collect();
     place.write("loans.csv", &turn(&loans));
     place.write("loans.toml", &turn(LOANS_SCHEMA));
-    place.done(&[&["train", "--epochs", "5"], &LOANS[..], &["--out", "m.onnx"]].concat());
-    let explain = ["explain", "--data", "loans.csv", "--model", "m.onnx", "--models", "0"];
-    let explain = [&explain[..], &["--vary", "income", "--limit", "9"]].concat();
-    let record = ["--ledger", "advice.db", "--subject-column", "customer", "--out", "exact.csv"];
-    place.done(&[&explain[..], &record].concat());
-    let safe = ["--spreadsheet-safe", "--out"];
-    place.done(&[&explain[..], &safe, &["explain.csv"]].concat());
-    let export = ["ledger", "export", "--ledger", "advice.db"];
-    place.done(&[&export[..], &safe, &["export.csv"]].concat());
-    let audit = ["audit", "--ledger", "advice.db", "--model", "m.onnx", "--allow", "100%"];
-    place.done(&[&audit[..], &safe, &["audit.csv"]].concat());
+    place.done("train --epochs 5 LOANS --out m.onnx");
+    let explain = "explain --data loans.csv --model m.onnx --models 0";
+    let explain = format!("{explain} --vary income --limit 9");
+    let record = "--ledger advice.db --subject-column customer --out exact.csv";
+    place.done(&format!("{explain} {record}"));
+    let safe = "--spreadsheet-safe --out";
+    place.done(&format!("{explain} {safe} explain.csv"));
+    let export = "ledger export --ledger advice.db";
+    place.done(&format!("{export} {safe} export.csv"));
+    let audit = "audit --ledger advice.db --model m.onnx --allow 100%";
+    place.done(&format!("{audit} {safe} audit.csv"));
     assert!(place.read("exact.csv").contains(&format!(",{FORMULA},")));
     let mut numbers = 0;
     for file in ["explain.csv", "export.csv", "audit.csv"] {
@@ -61,7 +60,7 @@ fn formulas_are_text_in_a_safe_file_and_numbers_stay_numbers() {
     }
     assert!(numbers > 0, "negative numbers are there");
     assert!(place.read("export.csv").contains(",'+"), "a subject");
-    let alone = place.run(&[&explain[..], &["--spreadsheet-safe"]].concat());
+    let alone = place.run(&format!("{explain} --spreadsheet-safe"));
     assert_eq!(alone.code, 2, "{}", alone.stdout);
 }
 
@@ -73,7 +72,7 @@ fn values_do_not_command_the_terminal() {
     let toml = evil.chars().map(|letter| format!("\\u{:04x}", letter as u32)).collect::<String>();
     place.write("loans.toml", &LOANS_SCHEMA.replace("\"rent\"", &format!("\"rent{toml}\"")));
     place.write("loans.csv", &crate::loans().replace("rent", &format!("\"rent{evil}\"")));
-    place.done(&[&["train", "--epochs", "5"], &LOANS[..], &["--out", "m.onnx"]].concat());
+    place.done("train --epochs 5 LOANS --out m.onnx");
     place.write(
         "cf.csv",
         &format!(
@@ -81,14 +80,13 @@ fn values_do_not_command_the_terminal() {
              deployed\",no\n"
         ),
     );
-    let explain = ["explain", "--data", "loans.csv", "--model", "m.onnx", "--models", "0"];
-    let record = ["--vary", "housing,income", "--details", "--ledger", "advice.db"];
-    let commands: [&[&str]; 5] = [
-        &[&explain[..], &record].concat(),
-        &["ledger", "show", "1", "--ledger", "advice.db"],
-        &["audit", "--counterfactuals", "cf.csv", "--model", "m.onnx"],
-        &["audit", "--ledger", "advice.db", "--model", "m.onnx", "--by", "housing"],
-        &["schema", "check", "loans.toml"],
+    let record = "--vary housing,income --details --ledger advice.db";
+    let commands: [&str; 5] = [
+        &format!("explain --data loans.csv --model m.onnx --models 0 {record}"),
+        "ledger show 1 --ledger advice.db",
+        "audit --counterfactuals cf.csv --model m.onnx",
+        "audit --ledger advice.db --model m.onnx --by housing",
+        "schema check loans.toml",
     ];
     let mut escaped = 0;
     for arguments in commands {
@@ -109,15 +107,15 @@ fn values_do_not_command_the_terminal() {
 #[test]
 fn an_output_is_not_written_into_an_input_folder() {
     let place = Place::with_loans();
-    place.done(&[&["train", "--epochs", "5"], &LOANS[..], &["--out", "m.onnx"]].concat());
+    place.done("train --epochs 5 LOANS --out m.onnx");
     std::fs::create_dir_all(place.path("given/search")).unwrap();
     std::fs::copy(place.path("m.onnx"), place.path("given/search/one.onnx")).unwrap();
     symlink(place.path("given"), place.path("other")).unwrap();
     place.write("cf.csv", "row,status,income,age,housing,owner\n3,found,88.5,41,own,yes\n");
-    let ensemble = ["--model", "m.onnx", "--ensemble", "given", "--force", "--out"];
-    let audit = [&["audit", "--counterfactuals", "cf.csv"], &ensemble[..]].concat();
-    let certify = [&["certify", "--counterfactuals", "cf.csv"], &ensemble[..]].concat();
-    let explain = [&["explain", "--data", "loans.csv"], &ensemble[..]].concat();
+    let ensemble = "--model m.onnx --ensemble given --force --out";
+    let audit = format!("audit --counterfactuals cf.csv {ensemble}");
+    let certify = format!("certify --counterfactuals cf.csv {ensemble}");
+    let explain = format!("explain --data loans.csv {ensemble}");
     for (command, outs) in [
         (
             &audit,
@@ -127,7 +125,7 @@ fn an_output_is_not_written_into_an_input_folder() {
         (&explain, &["given/new.csv", "other/search/new.jsonl"]),
     ] {
         for out in outs {
-            let answer = place.run(&[&command[..], &[out]].concat());
+            let answer = place.run(&format!("{command} {out}"));
             assert_eq!(answer.code, 2, "{out}: {}", answer.stdout);
             let expected = format!("--out {out} is in the input folder given");
             assert!(answer.stderr.contains(&expected), "{}", answer.stderr);
@@ -149,13 +147,8 @@ fn an_output_replaces_no_input_under_any_name() {
     let schema = LOANS_SCHEMA.replace("fraction = 0.75\nseed = 1", "file = \"split.csv\"");
     place.write("loans.toml", &schema);
     place.write("reference.csv", &crate::loans());
-    place.done(&[&["train", "--epochs", "5"], &LOANS[..], &["--out", "m.onnx"]].concat());
-    let explain = [
-        &["explain", "--model", "m.onnx", "--models", "0", "--reference", "reference.csv"],
-        &LOANS[..],
-        &["--ledger", "sqlite://advice.csv", "--limit", "1"],
-    ]
-    .concat();
+    place.done("train --epochs 5 LOANS --out m.onnx");
+    let explain = "explain --model m.onnx --models 0 --reference reference.csv LOANS --ledger sqlite://advice.csv --limit 1";
     place.done(&explain);
     std::fs::create_dir(place.path("folder")).unwrap();
     for input in ["loans.csv", "reference.csv", "split.csv", "advice.csv"] {
@@ -170,16 +163,21 @@ fn an_output_replaces_no_input_under_any_name() {
         }
         names.push(place.path(input).to_str().unwrap().to_owned());
         for name in names {
-            let answer = place.run(&[&explain[..], &["--force", "--out", &name]].concat());
-            assert_eq!(answer.code, 2, "{name}: {}", answer.stdout);
-            assert!(answer.stderr.contains("is the input"), "{name}: {}", answer.stderr);
+            place.refused(&format!("{explain} --force --out {name}"), &["is the input"]);
             assert!(place.read_bytes(input) == before, "{name}");
         }
     }
+    // A ledger that is not there yet would be replaced by the advice.
+    let advice = ["explain", "--data", "loans.csv", "--model", "m.onnx", "--models", "0"];
+    let same = ["--ledger", "new.csv", "--out", "folder/../new.csv", "--limit", "1"];
+    let answer = place.run(&[&advice[..], &same].concat());
+    assert_eq!(answer.code, 2, "{}", answer.stdout);
+    assert!(answer.stderr.contains("is the input"), "{}", answer.stderr);
+    assert!(!place.path("new.csv").exists());
 }
 
 /// Runs the program as a user who may only read; tests of root would otherwise write anyway.
-fn as_reader(place: &Place, program: &PathBuf, arguments: &[&str]) -> Answer {
+fn as_reader(place: &Place, program: &PathBuf, arguments: &str) -> Answer {
     let template = place.command(arguments);
     let mut command = Command::new(program);
     command.args(template.get_args()).current_dir(place.path("")).env_remove("TYREX_LEDGER");
@@ -214,19 +212,19 @@ fn a_ledger_that_cannot_be_written_to_is_read() {
     mode("closed", 0o555);
     mode("", 0o755);
     for ledger in ["closed/advice.db", "open/advice.db"] {
-        let commands: [(&[&str], &str); 4] = [
-            (&["ledger", "verify"], "2 in an unbroken chain"),
-            (&["ledger", "list"], "2 promises"),
-            (&["ledger", "show", "1"], "What was promised"),
-            (&["audit", "--model", "m.onnx"], "it keeps all 2 promises"),
+        let commands: [(&str, &str); 4] = [
+            ("ledger verify", "2 in an unbroken chain"),
+            ("ledger list", "2 promises"),
+            ("ledger show 1", "What was promised"),
+            ("audit --model m.onnx", "it keeps all 2 promises"),
         ];
         for (arguments, says) in commands {
-            let arguments = [arguments, &["--ledger", ledger]].concat();
+            let arguments = format!("{arguments} --ledger {ledger}");
             let answer = as_reader(&place, &program, &arguments);
             assert_eq!(answer.code, 0, "{arguments:?}: {}", answer.stderr);
             assert!(answer.stdout.contains(says), "{arguments:?}: {}", answer.stdout);
         }
-        let close = ["ledger", "close", "1", "--as", "withdrawn", "--ledger", ledger];
+        let close = format!("ledger close 1 --as withdrawn --ledger {ledger}");
         let refused = as_reader(&place, &program, &close);
         assert_eq!(refused.code, 2, "{}", refused.stdout);
         for piece in ["this ledger can be read, but not written to", "help: run the command as"] {
@@ -240,46 +238,44 @@ fn a_ledger_that_cannot_be_written_to_is_read() {
 #[test]
 fn arguments_are_checked_before_the_work() {
     let place = Place::new();
-    let absent = ["--data", "absent.csv", "--schema", "absent.toml"];
-    let cases: [(&[&str], &str); 16] = [
-        (&["calibrate", "--tau", "1.5"], "`tau` is 1.5, expected numbers between 0 and 1"),
-        (&["calibrate", "--tau", "0.5,0.5"], "`tau` is 0.5, expected every threshold once"),
-        (&["calibrate", "--models", "1"], "`models` is 1, expected 2 to 10000"),
-        (&["calibrate", "--models", "10001"], "`models` is 10001, expected 2 to 10000"),
-        (&["calibrate", "--limit", "0"], "`limit` is 0, expected at least 1"),
-        (&["calibrate", "--method", "nn"], "expected a method with a threshold"),
-        (&["calibrate", "--k", "0"], "`k` is 0"),
-        (&["calibrate", "--sigma", "-1"], "`sigma` is -1"),
-        (&["calibrate", "--target", "2"], "`target` is 2"),
-        (&["stability", "--k", "0"], "`k` is 0"),
-        (&["stability", "--k", "99999999"], "expected at most 1048576 samples"),
-        (&["stability", "--sigma", "nan"], "`sigma` is NaN"),
-        (&["explain", "--k", "0"], "`k` is 0"),
-        (&["explain", "--tau", "2"], "expected a number between 0 and 1, or `auto`"),
-        (&["explain", "--promise", "0.1"], "`promise` is 0.1"),
-        (&["retrain", "--out", "e", "--models", "0"], "`models` is 0"),
+    let absent = "--data absent.csv --schema absent.toml";
+    let cases: [(&str, &str); 18] = [
+        ("calibrate --tau 1.5", "`tau` is 1.5, expected numbers between 0 and 1"),
+        ("calibrate --tau 0.5,0.5", "`tau` is 0.5, expected every threshold once"),
+        ("calibrate --models 1", "`models` is 1, expected 2 to 10000"),
+        ("calibrate --models 10001", "`models` is 10001, expected 2 to 10000"),
+        ("calibrate --limit 0", "`limit` is 0, expected at least 1"),
+        ("calibrate --method nn", "expected a method with a threshold"),
+        ("calibrate --k 0", "`k` is 0"),
+        ("calibrate --sigma -1", "`sigma` is -1"),
+        ("calibrate --target 2", "`target` is 2"),
+        ("stability --k 0", "`k` is 0"),
+        ("stability --k 99999999", "expected at most 1048576 samples"),
+        ("stability --sigma nan", "`sigma` is NaN"),
+        ("explain --k 0", "`k` is 0"),
+        ("explain --tau 2", "expected a number between 0 and 1, or `auto`"),
+        ("explain --promise 0.1", "`promise` is 0.1"),
+        ("explain --models 100000000", "`models` is 100000000, expected at most 10000"),
+        ("explain --promise 0.9 --models 100000000", "expected at most 10000"),
+        ("retrain --out e --models 0", "`models` is 0"),
     ];
     for (arguments, says) in cases {
-        let answer = place.run(&[arguments, &absent[..]].concat());
-        assert_eq!(answer.code, 2, "{arguments:?}: {}", answer.stdout);
-        assert!(answer.stderr.contains(says), "{arguments:?}: {}", answer.stderr);
+        place.refused(&format!("{arguments} {absent}"), &[says]);
     }
-    let certify = ["certify", "--counterfactuals", "absent.csv", "--model", "absent.onnx"];
+    let certify = "certify --counterfactuals absent.csv --model absent.onnx";
     for (flag, says) in [
-        (["--probability", "2"], "`probability` is 2"),
-        (["--confidence", "0"], "`confidence` is 0"),
-        (["--delta", "-1"], "`delta` is -1"),
-        (["--k", "0"], "`k` is 0"),
-        (["--sigma", "-1"], "`sigma` is -1"),
+        ("--probability 2", "`probability` is 2"),
+        ("--confidence 0", "`confidence` is 0"),
+        ("--delta -1", "`delta` is -1"),
+        ("--k 0", "`k` is 0"),
+        ("--sigma -1", "`sigma` is -1"),
     ] {
-        let answer = place.run(&[&certify[..], &flag].concat());
-        assert_eq!(answer.code, 2, "{flag:?}: {}", answer.stdout);
-        assert!(answer.stderr.contains(says), "{flag:?}: {}", answer.stderr);
+        place.refused(&format!("{certify} {flag}"), &[says]);
     }
 }
 
-/// What a terminal shows of a command that is interrupted after some seconds.
-fn on_a_terminal(place: &Place, seconds: u32, arguments: &[&str]) -> Output {
+/// The output of a command on a terminal, which is interrupted after some seconds.
+fn on_a_terminal(place: &Place, seconds: u32, arguments: &str) -> Output {
     let command = place.command(arguments);
     let words: Vec<&str> = command.get_args().map(|word| word.to_str().unwrap()).collect();
     let program = command.get_program().to_str().unwrap();
@@ -296,12 +292,11 @@ fn on_a_terminal(place: &Place, seconds: u32, arguments: &[&str]) -> Output {
 #[test]
 fn long_work_without_reports_shows_a_bar() {
     let place = Place::with_loans();
-    let wide = ["--hidden", "512,512", "--epochs", "1", "--early-stopping", "none"];
-    place.done(&[&["train", "--out", "m.onnx"], &LOANS[..], &wide].concat());
+    place.done("train --out m.onnx LOANS --hidden 512,512 --epochs 1 --early-stopping none");
     place.write("cf.csv", "row,status,income,age,housing,owner\n0,found,40,20,rent,no\n");
-    let audit = ["audit", "--counterfactuals", "cf.csv", "--model", "m.onnx"];
-    let slow = ["--method", "trex-i", "--k", "1000000", "--threads", "1"];
-    let shown = on_a_terminal(&place, 8, &[&audit[..], &slow].concat());
+    let audit = "audit --counterfactuals cf.csv --model m.onnx";
+    let slow = "--method trex-i --k 1000000 --threads 1";
+    let shown = on_a_terminal(&place, 8, &format!("{audit} {slow}"));
     let text = String::from_utf8_lossy(&shown.stdout).into_owned();
     assert!(text.contains("auditing [") && text.contains("0/2"), "{text}");
 }

@@ -1,18 +1,17 @@
 //! `tyrex ledger`, and `tyrex explain --ledger`
 
-use crate::{Answer, LOANS, Place, assert_golden, without_times};
+use crate::{Answer, Place, assert_golden, without_times};
 
 /// A ledger with the advice for three rows.
 fn with_ledger() -> Place {
     let place = Place::with_loans();
-    place.done(&[&["train"], &LOANS[..], &["--out", "m.onnx"]].concat());
-    place.done(&explain(&["--limit", "3", "--holds", "90d"]));
+    place.done("train LOANS --out m.onnx");
+    place.done(&explain("--limit 3 --holds 90d"));
     place
 }
 
-fn explain(more: &[&'static str]) -> Vec<&'static str> {
-    let fixed = ["explain", "--data", "loans.csv", "--model", "m.onnx", "--ledger", "advice.db"];
-    [&fixed, more].concat()
+fn explain(more: &str) -> String {
+    format!("explain --data loans.csv --model m.onnx --ledger advice.db {more}")
 }
 
 /// Without what differs from run to run: ids, hashes, moments and times.
@@ -42,20 +41,20 @@ fn redacted_word(word: &str) -> String {
 #[test]
 fn a_ledger_is_kept_as_the_golden_files_say() {
     let place = with_ledger();
-    let text = place.done(&explain(&["--limit", "1"]));
+    let text = place.done(&explain("--limit 1"));
     let recorded = text.split("Recorded").nth(1).unwrap();
     assert!(recorded.starts_with(" 1 promise in advice.db\n  entries  4\n  head "), "{text}");
-    place.done(&["ledger", "close", "2", "--as", "fulfilled", "--ledger", "advice.db"]);
-    let subject = place.json(&["ledger", "show", "3", "--ledger", "advice.db"]);
+    place.done("ledger close 2 --as fulfilled --ledger advice.db");
+    let subject = place.json("ledger show 3 --ledger advice.db");
     let subject = subject["subject"].as_str().unwrap();
-    let forgot = place.done(&["ledger", "forget", subject, "--ledger", "advice.db"]);
+    let forgot = place.done(&format!("ledger forget {subject} --ledger advice.db"));
     assert!(forgot.starts_with("Forgot 1 promise\n  entries  3\n"), "{forgot}");
     let pages = [
-        place.done(&["ledger", "list", "--ledger", "advice.db"]),
-        place.done(&["ledger", "show", "2", "--ledger", "advice.db"]),
-        place.done(&["ledger", "show", "3", "--ledger", "advice.db"]),
-        place.done(&["ledger", "show", "6", "--ledger", "advice.db"]),
-        place.done(&["ledger", "verify", "--ledger", "advice.db"]),
+        place.done("ledger list --ledger advice.db"),
+        place.done("ledger show 2 --ledger advice.db"),
+        place.done("ledger show 3 --ledger advice.db"),
+        place.done("ledger show 6 --ledger advice.db"),
+        place.done("ledger verify --ledger advice.db"),
     ];
     assert_golden("ledger.txt", &redacted(&pages.join("\n")));
     // One file, nothing beside it.
@@ -67,13 +66,13 @@ fn a_ledger_is_kept_as_the_golden_files_say() {
 #[test]
 fn what_is_recorded_is_what_was_advised() {
     let place = Place::with_loans();
-    place.done(&[&["train"], &LOANS[..], &["--out", "m.onnx"]].concat());
-    let document = place.json(&explain(&["--models", "0"]));
+    place.done("train LOANS --out m.onnx");
+    let document = place.json(&explain("--models 0"));
     let found = document["found"].as_u64().unwrap() as usize;
     let recorded = document["recorded"]["promises"].as_array().unwrap();
     assert!(found > 5, "all advice is recorded, not only what is shown");
     assert_eq!(recorded.len(), found);
-    let list = place.json(&["ledger", "list", "--ledger", "advice.db"]);
+    let list = place.json("ledger list --ledger advice.db");
     let entries = list["entries"].as_array().unwrap();
     assert_eq!(list["head"], document["recorded"]["head"]);
     for (entry, recorded) in entries.iter().zip(recorded) {
@@ -95,7 +94,7 @@ fn what_is_recorded_is_what_was_advised() {
 #[test]
 fn a_column_says_who_it_is_for_and_a_time_how_long() {
     let place = Place::with_loans();
-    place.done(&[&["train"], &LOANS[..], &["--out", "m.onnx"]].concat());
+    place.done("train LOANS --out m.onnx");
     let customers: String = place
         .read("loans.csv")
         .lines()
@@ -106,32 +105,28 @@ fn a_column_says_who_it_is_for_and_a_time_how_long() {
         })
         .collect();
     place.write("loans.csv", &customers);
-    place.done(&explain(&["--limit", "2", "--subject-column", "customer", "--holds", "12w"]));
-    let subject = place.json(&["ledger", "show", "1", "--ledger", "advice.db"])["subject"].clone();
+    place.done(&explain("--limit 2 --subject-column customer --holds 12w"));
+    let subject = place.json("ledger show 1 --ledger advice.db")["subject"].clone();
     assert!(subject.as_str().unwrap().starts_with("C-"), "{subject}");
     let subject = subject.as_str().unwrap();
-    let one = place.json(&["ledger", "list", "--ledger", "advice.db", "--subject", subject]);
+    let one = place.json(&format!("ledger list --ledger advice.db --subject {subject}"));
     assert_eq!(one["entries"].as_array().unwrap().len(), 1);
     assert!(one["entries"][0]["holds_until"].is_string());
     // A column that is not there, and a cell without a name.
-    let wrong = place.run(&explain(&["--subject-column", "client"]));
-    assert_eq!(wrong.code, 2);
-    assert!(wrong.stderr.contains("no column `client`"), "{}", wrong.stderr);
+    place.refused(&explain("--subject-column client"), &["no column `client`"]);
     place.write("loans.csv", &customers.replacen(",C-7\n", ",\n", 1));
-    let wrong = place.run(&explain(&["--subject-column", "customer"]));
-    assert_eq!(wrong.code, 2);
-    assert!(wrong.stderr.contains("row 6, column `customer`"), "{}", wrong.stderr);
+    place.refused(&explain("--subject-column customer"), &["row 6, column `customer`"]);
 }
 
 #[test]
 fn verify_answers_no_when_an_entry_was_changed() {
     let place = with_ledger();
-    let head = place.json(&["ledger", "verify", "--ledger", "advice.db"])["head"].clone();
+    let head = place.json("ledger verify --ledger advice.db")["head"].clone();
     let head = head.as_str().unwrap();
-    place.done(&explain(&["--limit", "1"]));
-    place.done(&["ledger", "verify", "--ledger", "advice.db", "--head", head]);
+    place.done(&explain("--limit 1"));
+    place.done(&format!("ledger verify --ledger advice.db --head {head}"));
     let other = "ab".repeat(32);
-    let no = place.run(&["ledger", "verify", "--ledger", "advice.db", "--head", &other]);
+    let no = place.run(&format!("ledger verify --ledger advice.db --head {other}"));
     assert_eq!(no.code, 1, "{}", no.stderr);
     assert!(no.stdout.contains(&format!("no entry has the hash {other}")), "{}", no.stdout);
     // An edit of the file behind the database's back, where the subjects are.
@@ -142,11 +137,11 @@ fn verify_answers_no_when_an_entry_was_changed() {
     assert!(!places.is_empty());
     places.into_iter().for_each(|at| bytes[at] = b'L');
     std::fs::write(place.path("advice.db"), bytes).unwrap();
-    let no = place.run(&["ledger", "verify", "--ledger", "advice.db"]);
+    let no = place.run("ledger verify --ledger advice.db");
     assert_eq!(no.code, 1, "{}", no.stderr);
     assert!(no.stdout.contains("its personal data was changed"), "{}", no.stdout);
-    let no = place.run(&["ledger", "verify", "--ledger", "advice.db", "--json"]);
-    let document: serde_json::Value = serde_json::from_str(&no.stdout).unwrap();
+    let no = place.run("ledger verify --ledger advice.db --json");
+    let document = no.json();
     assert_eq!(document["intact"], false);
     assert_eq!(document["problem"]["trouble"], "payload_changed");
 }
@@ -155,37 +150,33 @@ fn verify_answers_no_when_an_entry_was_changed() {
 fn every_format_is_exported_and_none_is_overwritten() {
     let place = with_ledger();
     for file in ["l.csv", "l.jsonl", "l.ndjson", "l.parquet"] {
-        let export = ["ledger", "export", "--ledger", "advice.db", "--out", file];
+        let export = format!("ledger export --ledger advice.db --out {file}");
         assert_eq!(place.json(&export)["entries"], 3);
-        let refused = place.run(&export);
-        assert_eq!(refused.code, 2);
-        assert!(refused.stderr.contains("exists already"), "{}", refused.stderr);
-        place.done(&[&export[..], &["--force"]].concat());
-        let inferred = place.done(&["schema", "infer", file, "--label", "factual.owner"]);
+        place.refused(&export, &["exists already"]);
+        place.done(&format!("{export} --force"));
+        let inferred = place.done(&format!("schema infer {file} --label factual.owner"));
         assert!(inferred.contains("name = \"advised.income\""), "{file}: {inferred}");
     }
     let csv = place.read("l.csv");
     assert!(csv.starts_with("sequence,id,time,kind,status,subject,"), "{csv}");
-    let none = ["--status", "withdrawn", "--out", "none.csv"];
-    place.done(&[&["ledger", "export", "--ledger", "advice.db"], &none[..]].concat());
+    let none = "--status withdrawn --out none.csv";
+    place.done(&format!("ledger export --ledger advice.db {none}"));
     assert_eq!(place.read("none.csv").lines().count(), 1);
 }
 
 #[test]
 fn the_ledger_may_be_named_by_a_variable() {
     let place = with_ledger();
-    let mut command = place.command(&["ledger", "list", "--json"]);
+    let mut command = place.command("ledger list --json");
     let answer = Answer::of(command.env("TYREX_LEDGER", "advice.db").output().unwrap());
     assert_eq!(answer.code, 0, "{}", answer.stderr);
-    let none = place.run(&["ledger", "list"]);
-    assert_eq!(none.code, 2);
-    assert!(none.stderr.contains("TYREX_LEDGER"), "{}", none.stderr);
+    place.refused("ledger list", &["TYREX_LEDGER"]);
 }
 
 #[test]
 fn whoever_is_not_there_cannot_be_forgotten_or_shown() {
     let place = with_ledger();
-    let forget = place.run(&["ledger", "forget", "nobody", "--ledger", "advice.db"]);
+    let forget = place.run("ledger forget nobody --ledger advice.db");
     assert_eq!(forget.code, 1);
     assert!(forget.stdout.contains("advice.db knows no such subject"), "{}", forget.stdout);
     for (entry, says) in [
@@ -193,14 +184,12 @@ fn whoever_is_not_there_cannot_be_forgotten_or_shown() {
         ("0198c2f4-7a51-7cc1-a03c-5d5bd0d7a9a4", "no entry 0198c2f4"),
         ("x", "`x` is not an entry"),
     ] {
-        let show = place.run(&["ledger", "show", entry, "--ledger", "advice.db"]);
+        let show = place.run(&format!("ledger show {entry} --ledger advice.db"));
         assert_eq!(show.code, 2);
         assert!(show.stderr.contains(says) && show.stderr.contains("help:"), "{}", show.stderr);
     }
-    place.done(&["ledger", "close", "1", "--as", "withdrawn", "--ledger", "advice.db"]);
-    let twice = place.run(&["ledger", "close", "1", "--as", "withdrawn", "--ledger", "advice.db"]);
-    assert_eq!(twice.code, 2);
-    assert!(twice.stderr.contains("it is already withdrawn"), "{}", twice.stderr);
+    place.done("ledger close 1 --as withdrawn --ledger advice.db");
+    place.refused("ledger close 1 --as withdrawn --ledger advice.db", &["it is already withdrawn"]);
 }
 
 #[test]
@@ -222,40 +211,30 @@ fn bad_addresses_are_refused_with_what_to_do() {
         ("mysql://me:hunter2@127.0.0.1/advice", "the address of the database cannot be read"),
     ];
     for (address, says) in cases {
-        for verb in [&["list"][..], &["verify"], &["show", "1"], &["forget", "x"]] {
-            let arguments = [&["ledger"], verb, &["--ledger", address]].concat();
-            let answer = place.run(&arguments);
-            assert_eq!(answer.code, 2, "{arguments:?}");
-            assert!(answer.stderr.contains(says), "{address}: {}", answer.stderr);
-            assert!(answer.stderr.contains("help:"), "{address}: {}", answer.stderr);
+        for verb in ["list", "verify", "show 1", "forget x"] {
+            let arguments = format!("ledger {verb} --ledger {address}");
+            let answer = place.refused(&arguments, &[says, "help:"]);
             assert!(!answer.stderr.contains("hunter2"), "{}", answer.stderr);
         }
     }
     assert!(!place.files().contains(&"absent.db".to_owned()), "reading makes no ledger");
-    let points =
-        [&["explain", "--dataset", "german", "--protocol", "paper"], &["--ledger", "a.db"][..]];
-    let points = place.run(&points.concat());
-    assert_eq!(points.code, 2);
-    assert!(points.stderr.contains("a promise needs a row"), "{}", points.stderr);
-    let holds = [&["explain"], &LOANS[..], &["--ledger", "a.db", "--holds", "soon"]].concat();
-    let holds = place.run(&holds);
-    assert_eq!(holds.code, 2);
-    assert!(holds.stderr.contains("a whole number of days (90d)"), "{}", holds.stderr);
+    let points = "explain --dataset german --protocol paper --ledger a.db";
+    place.refused(points, &["a promise needs a row"]);
+    let holds = "explain LOANS --ledger a.db --holds soon";
+    place.refused(holds, &["a whole number of days (90d)"]);
 }
 
 #[test]
 fn an_output_never_replaces_the_ledger() {
     let place = Place::with_loans();
-    let ledger = ["--ledger", "advice.csv"];
-    place.done(&[&["explain"], &LOANS[..], &["--models", "0"], &ledger].concat());
+    let ledger = "--ledger advice.csv";
+    place.done(&format!("explain LOANS --models 0 {ledger}"));
     let before = place.read_bytes("advice.csv");
-    let out = ["--out", "advice.csv", "--force"];
-    let explain = [&["explain"], &LOANS[..], &["--models", "0"], &ledger, &out].concat();
-    let export = [&["ledger", "export"], &ledger[..], &out].concat();
+    let out = "--out advice.csv --force";
+    let explain = format!("explain LOANS --models 0 {ledger} {out}");
+    let export = format!("ledger export {ledger} {out}");
     for arguments in [explain, export] {
-        let answer = place.run(&arguments);
-        assert_eq!(answer.code, 2, "{}", answer.stdout);
-        assert!(answer.stderr.contains("is the input advice.csv"), "{}", answer.stderr);
+        place.refused(&arguments, &["is the input advice.csv"]);
         assert!(place.read_bytes("advice.csv") == before);
     }
 }

@@ -47,7 +47,7 @@ struct Place {
     folder: tempfile::TempDir,
 }
 
-/// What the program answered.
+/// The end of a run.
 #[derive(Debug)]
 struct Answer {
     code: i32,
@@ -94,10 +94,10 @@ impl Place {
     }
 
     /// The program, not started yet. Nothing of the machine's own settings reaches it.
-    fn command(&self, arguments: &[&str]) -> Command {
+    fn command(&self, line: &(impl Line + ?Sized)) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tyrex"));
         command
-            .args(arguments)
+            .args(line.words())
             .current_dir(self.folder.path())
             .env("HOME", self.folder.path())
             .stdin(Stdio::null());
@@ -115,23 +115,87 @@ impl Place {
         command
     }
 
-    fn run(&self, arguments: &[&str]) -> Answer {
-        Answer::of(self.command(arguments).output().unwrap())
+    fn run(&self, line: &(impl Line + ?Sized)) -> Answer {
+        Answer::of(self.command(line).output().unwrap())
     }
 
     /// Runs what must succeed.
-    fn done(&self, arguments: &[&str]) -> String {
-        let answer = self.run(arguments);
-        assert_eq!(answer.code, 0, "{arguments:?}: {}", answer.stderr);
+    fn done(&self, line: &(impl Line + ?Sized)) -> String {
+        let answer = self.run(line);
+        assert_eq!(answer.code, 0, "{:?}: {}", line.words(), answer.stderr);
         answer.stdout
     }
 
     /// Runs what must succeed, with `--json`.
-    fn json(&self, arguments: &[&str]) -> Value {
-        let text = self.done(&[arguments, &["--json"]].concat());
-        let document: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(document["format_version"], 1, "{arguments:?}");
+    fn json(&self, line: &(impl Line + ?Sized)) -> Value {
+        let mut words = line.words();
+        words.push("--json".to_owned());
+        let document: Value = serde_json::from_str(&self.done(&words)).unwrap();
+        assert_eq!(document["format_version"], 1, "{words:?}");
         document
+    }
+
+    /// Runs what must be refused as bad input, with errors that contain these texts.
+    fn refused(&self, line: &(impl Line + ?Sized), says: &[&str]) -> Answer {
+        let answer = self.run(line);
+        let (words, stderr) = (line.words(), &answer.stderr);
+        assert_eq!(answer.code, 2, "{words:?}: {}{stderr}", answer.stdout);
+        for text in says {
+            assert!(stderr.contains(text), "{words:?}: {text:?} is not in {stderr}");
+        }
+        answer
+    }
+}
+
+/// The arguments of the program: its words, or a text as one types it, with quotes around words
+/// that have spaces. `LOANS` stands for the arguments of that name.
+trait Line {
+    fn words(&self) -> Vec<String>;
+}
+
+impl Line for str {
+    fn words(&self) -> Vec<String> {
+        let words = |(index, part): (usize, &str)| -> Vec<String> {
+            if index % 2 == 1 {
+                return vec![part.to_owned()];
+            }
+            let words = part.split_whitespace().flat_map(|word| match word {
+                "LOANS" => LOANS.to_vec(),
+                word => vec![word],
+            });
+            words.map(str::to_owned).collect()
+        };
+        self.split('\'').enumerate().flat_map(words).collect()
+    }
+}
+
+impl Line for String {
+    fn words(&self) -> Vec<String> {
+        self.as_str().words()
+    }
+}
+
+impl<L: Line + ?Sized> Line for &L {
+    fn words(&self) -> Vec<String> {
+        (*self).words()
+    }
+}
+
+impl<S: AsRef<str>> Line for [S] {
+    fn words(&self) -> Vec<String> {
+        self.iter().map(|word| word.as_ref().to_owned()).collect()
+    }
+}
+
+impl<S: AsRef<str>> Line for Vec<S> {
+    fn words(&self) -> Vec<String> {
+        self.as_slice().words()
+    }
+}
+
+impl<S: AsRef<str>, const N: usize> Line for [S; N] {
+    fn words(&self) -> Vec<String> {
+        self.as_slice().words()
     }
 }
 
@@ -142,6 +206,12 @@ impl Answer {
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),
         }
+    }
+
+    /// The document that was printed.
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|_| panic!("{}{}", self.stdout, self.stderr))
     }
 }
 

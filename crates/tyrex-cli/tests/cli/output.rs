@@ -2,43 +2,43 @@
 
 use std::process::Stdio;
 
-use crate::{Answer, LOANS, Place};
+use crate::{Answer, Place};
 
-const VERBS: [&[&str]; 24] = [
-    &["explain"],
-    &["train"],
-    &["retrain"],
-    &["stability"],
-    &["certify"],
-    &["calibrate"],
-    &["audit"],
-    &["report"],
-    &["ledger"],
-    &["ledger", "list"],
-    &["ledger", "show"],
-    &["ledger", "export"],
-    &["ledger", "verify"],
-    &["ledger", "forget"],
-    &["ledger", "close"],
-    &["data"],
-    &["data", "list"],
-    &["data", "show"],
-    &["data", "fetch"],
-    &["schema"],
-    &["schema", "infer"],
-    &["schema", "check"],
-    &["model", "show"],
-    &["completions"],
+const VERBS: [&str; 24] = [
+    "explain",
+    "train",
+    "retrain",
+    "stability",
+    "certify",
+    "calibrate",
+    "audit",
+    "report",
+    "ledger",
+    "ledger list",
+    "ledger show",
+    "ledger export",
+    "ledger verify",
+    "ledger forget",
+    "ledger close",
+    "data",
+    "data list",
+    "data show",
+    "data fetch",
+    "schema",
+    "schema infer",
+    "schema check",
+    "model show",
+    "completions",
 ];
 
 #[test]
 fn every_help_has_examples_that_start_with_the_command() {
     let place = Place::new();
-    let top = place.done(&["--help"]);
+    let top = place.done("--help");
     assert!(top.contains("Examples:") && top.contains("Exit codes:"), "{top}");
     for verb in VERBS {
-        let help = place.done(&[verb, &["--help"]].concat());
-        let example = format!("  tyrex {}", verb.join(" "));
+        let help = place.done(&format!("{verb} --help"));
+        let example = format!("  tyrex {verb}");
         let examples = help.split("Examples:").nth(1).unwrap_or_default();
         assert!(examples.contains(&example), "{verb:?}: {help}");
         assert!(help.contains("Global options:"), "{verb:?}: {help}");
@@ -47,7 +47,7 @@ fn every_help_has_examples_that_start_with_the_command() {
 
 #[test]
 fn the_version_names_commit_target_and_instructions() {
-    let text = Place::new().done(&["--version"]);
+    let text = Place::new().done("--version");
     assert!(text.starts_with(&format!("tyrex {} (", env!("CARGO_PKG_VERSION"))), "{text}");
     assert!(text.contains(std::env::consts::ARCH), "{text}");
     assert!(["AVX-512", "AVX2", "portable"].iter().any(|set| text.contains(set)), "{text}");
@@ -56,22 +56,18 @@ fn the_version_names_commit_target_and_instructions() {
 #[test]
 fn quiet_prints_nothing() {
     let place = Place::with_loans();
-    let explain = [&["explain", "--method", "trex-o"], &LOANS[..]].concat();
-    let train = [&["train", "--out", "m.onnx", "--epochs", "1"], &LOANS[..]].concat();
-    let retrain =
-        [&["retrain", "--out", "e", "--epochs", "1", "--models", "2"], &LOANS[..]].concat();
-    let commands: [&[&str]; 8] = [
-        &explain,
-        &train,
-        &retrain,
-        &["stability", "--data", "loans.csv", "--model", "m.onnx"],
-        &["data", "list"],
-        &["data", "show", "german"],
-        &["schema", "check", "loans.toml"],
-        &["model", "show", "m.onnx"],
+    let commands: [&str; 8] = [
+        "explain --method trex-o LOANS",
+        "train --out m.onnx --epochs 1 LOANS",
+        "retrain --out e --epochs 1 --models 2 LOANS",
+        "stability --data loans.csv --model m.onnx",
+        "data list",
+        "data show german",
+        "schema check loans.toml",
+        "model show m.onnx",
     ];
     for command in commands {
-        let answer = place.run(&[command, &["--quiet"]].concat());
+        let answer = place.run(&format!("{command} --quiet"));
         let said = format!("{}{}", answer.stdout, answer.stderr);
         assert_eq!((answer.code, said.as_str()), (0, ""), "{command:?}");
     }
@@ -82,16 +78,7 @@ fn quiet_prints_nothing() {
 fn the_same_seed_gives_the_same_document_with_any_number_of_threads() {
     let place = Place::new();
     let explain = |threads, seed| {
-        place.done(&[
-            "explain",
-            "--dataset",
-            "german",
-            "--json",
-            "--threads",
-            threads,
-            "--seed",
-            seed,
-        ])
+        place.done(&format!("explain --dataset german --json --threads {threads} --seed {seed}"))
     };
     assert_eq!(explain("1", "3"), explain("2", "3"));
     assert_ne!(explain("1", "3"), explain("1", "4"));
@@ -101,7 +88,7 @@ fn the_same_seed_gives_the_same_document_with_any_number_of_threads() {
 fn completions_are_written_for_every_shell() {
     let place = Place::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let script = place.done(&["completions", shell]);
+        let script = place.done(&format!("completions {shell}"));
         assert!(script.contains("tyrex") && script.contains("explain"), "{shell}");
     }
 }
@@ -109,8 +96,8 @@ fn completions_are_written_for_every_shell() {
 #[test]
 fn colours_are_for_terminals_only_unless_forced() {
     let place = Place::new();
-    assert!(!place.done(&["data", "show", "german"]).contains('\x1b'));
-    let mut forced = place.command(&["data", "show", "german"]);
+    assert!(!place.done("data show german").contains('\x1b'));
+    let mut forced = place.command("data show german");
     let answer = Answer::of(forced.env("CLICOLOR_FORCE", "1").output().unwrap());
     assert!(answer.stdout.contains('\x1b'));
 }
@@ -118,7 +105,7 @@ fn colours_are_for_terminals_only_unless_forced() {
 #[test]
 fn a_reader_that_has_read_enough_is_no_error() {
     let place = Place::new();
-    for command in [&["data", "show", "german"][..], &["completions", "bash"], &["--help"]] {
+    for command in ["data show german", "completions bash", "--help"] {
         let mut child =
             place.command(command).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
@@ -130,7 +117,6 @@ fn a_reader_that_has_read_enough_is_no_error() {
 #[test]
 fn no_bar_is_drawn_where_nobody_looks() {
     let place = Place::with_loans();
-    let train = ["train", "--out", "m.onnx", "--epochs", "300", "--batch", "1"];
-    let answer = place.run(&[&train, &LOANS[..]].concat());
+    let answer = place.run("train --out m.onnx --epochs 300 --batch 1 LOANS");
     assert_eq!((answer.code, answer.stderr.as_str()), (0, ""));
 }

@@ -30,19 +30,19 @@ method = "nn"
 fn with_results() -> Place {
     let place = Place::new();
     place.write("small.toml", SMALL);
-    place.done(&["experiment", "run", "small.toml", "--out", "results"]);
+    place.done("experiment run small.toml --out results");
     place
 }
 
 #[test]
 fn the_help_is_as_the_golden_file_says() {
-    assert_golden("report_help.txt", &Place::new().done(&["report", "--help"]));
+    assert_golden("report_help.txt", &Place::new().done("report --help"));
 }
 
 #[test]
 fn results_become_a_page_and_markdown() {
     let place = with_results();
-    let text = place.done(&["report", "results", "--markdown", "RESULTS.md"]);
+    let text = place.done("report results --markdown RESULTS.md");
     assert!(text.contains("Wrote results/report.html and RESULTS.md"), "{text}");
     assert!(text.contains("min-cost is fragile"), "{text}");
     let page = place.read("results/report.html");
@@ -53,10 +53,8 @@ fn results_become_a_page_and_markdown() {
     let markdown = place.read("RESULTS.md");
     assert!(markdown.contains("# A &lt;small&gt; table") && markdown.contains("(paper 1.42"));
     // The same results, the same bytes; nothing is overwritten unless asked.
-    let refused = place.run(&["report", "results"]);
-    assert_eq!(refused.code, 2);
-    assert!(refused.stderr.contains("report.html exists already"), "{}", refused.stderr);
-    let document = place.json(&["report", "results", "--force"]);
+    place.refused("report results", &["report.html exists already"]);
+    let document = place.json("report results --force");
     assert_eq!(place.read("results/report.html"), page);
     assert_eq!(document["experiments"], 1);
     let claims = document["claims"].as_array().unwrap();
@@ -74,16 +72,14 @@ fn what_is_no_result_is_refused() {
         place.read("results/results.json").replace("\"format_version\":1", "\"format_version\":99");
     place.write("newer/results.json", &newer);
     for (arguments, says) in [
-        (&["report", "nowhere"][..], "cannot read nowhere/results.json"),
-        (&["report", "damaged"], "not the results of an experiment"),
-        (&["report", "newer"], "`format_version` is 99"),
-        (&["report", "results", "--out", "none/page.html"], "cannot write none/page.html"),
-        (&["report", "results", "--out", "results/results.json", "--force"], "is the input"),
-        (&["report", "results", "--out", "a.html", "--markdown", "a.html"], "both a.html"),
+        ("report nowhere", "cannot read nowhere/results.json"),
+        ("report damaged", "not the results of an experiment"),
+        ("report newer", "`format_version` is 99"),
+        ("report results --out none/page.html", "cannot write none/page.html"),
+        ("report results --out results/results.json --force", "is the input"),
+        ("report results --out a.html --markdown a.html", "both a.html"),
     ] {
-        let answer = place.run(arguments);
-        assert_eq!(answer.code, 2, "{arguments:?}");
-        assert!(answer.stderr.contains(says), "{arguments:?}: {}", answer.stderr);
+        place.refused(arguments, &[says]);
     }
     assert!(!place.path("a.html").exists());
 }

@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::{LOANS, Place, assert_golden, without_times};
+use crate::{Place, assert_golden, without_times};
 
 #[test]
 fn german_is_retrained_as_the_golden_file_says() {
-    let arguments = ["retrain", "--dataset", "german", "--change", "leave-out", "--models", "4"];
-    let text = Place::new().done(&[&arguments[..], &["--out", "german-ensemble"]].concat());
+    let arguments = "retrain --dataset german --change leave-out --models 4";
+    let text = Place::new().done(&format!("{arguments} --out german-ensemble"));
     assert_golden("retrain_german.txt", &without_times(&text));
 }
 
 /// A small ensemble of the loans.
-const SMALL: [&str; 8] = ["retrain", "--models", "3", "--epochs", "4", "--hidden", "6", "--out"];
+const SMALL: &str = "retrain --models 3 --epochs 4 --hidden 6 --out";
 
 #[test]
 fn the_report_says_what_changed_and_how_far_the_models_moved() {
     let place = Place::with_loans();
-    let arguments = [&SMALL[..], &["fresh", "--change", "leave-out"], &LOANS[..]].concat();
+    let arguments = format!("{SMALL} fresh --change leave-out LOANS");
     let text = without_times(&place.done(&arguments));
     for piece in [
         "leave-out: trained again without 1 % of the rows",
@@ -32,7 +32,7 @@ fn the_report_says_what_changed_and_how_far_the_models_moved() {
     ] {
         assert!(text.contains(piece), "{piece}: {text}");
     }
-    let document = place.json(&[&arguments[..], &["--force"]].concat());
+    let document = place.json(&format!("{arguments} --force"));
     assert_eq!(document["change"]["name"], "leave-out");
     assert_eq!(document["change"]["fraction"], 0.01);
     assert_eq!(document["moved"].as_array().unwrap().len(), 2);
@@ -44,33 +44,31 @@ fn the_report_says_what_changed_and_how_far_the_models_moved() {
     assert_eq!(moved["lemma_holds"], number("mean_change") <= number("lemma_bound"));
     let prints = document["fingerprints"].as_array().unwrap();
     assert_eq!(prints.len(), 3);
-    // What was written is what was reported, and every model is a model file.
+    // The files have the reported fingerprints, and every model is a model file.
     for (index, print) in prints.iter().enumerate() {
         let file = format!("fresh/member-000{index}.onnx");
-        assert_eq!(place.json(&["model", "show", &file])["model"]["fingerprint"], *print);
+        assert_eq!(place.json(&format!("model show {file}"))["model"]["fingerprint"], *print);
     }
-    let base = place.json(&["model", "show", "fresh/base.onnx"]);
+    let base = place.json("model show fresh/base.onnx");
     assert_eq!(base["model"]["fingerprint"], document["model"]["fingerprint"]);
 }
 
 #[test]
 fn the_base_is_the_model_that_train_gives() {
     let place = Place::with_loans();
-    let flags = ["--epochs", "4", "--hidden", "6", "--seed", "5"];
-    place.done(&[&["train", "--out", "m.onnx"], &flags[..], &LOANS[..]].concat());
-    let trained = place.json(&["model", "show", "m.onnx"]);
-    let retrain = |flags: &[&str]| {
-        let fixed = ["retrain", "--models", "2", "--force", "--out", "fresh"];
-        place.json(&[&fixed, flags, &LOANS[..]].concat())
-    };
-    let anew = retrain(&flags);
+    let flags = "--epochs 4 --hidden 6 --seed 5";
+    place.done(&format!("train --out m.onnx {flags} LOANS"));
+    let trained = place.json("model show m.onnx");
+    let retrain =
+        |flags: &str| place.json(&format!("retrain --models 2 --force --out fresh {flags} LOANS"));
+    let anew = retrain(flags);
     assert_eq!(anew["model"]["fingerprint"], trained["model"]["fingerprint"]);
     // A model from a file has the same layers when it is trained again.
-    let from_file = retrain(&["--model", "m.onnx", "--epochs", "4", "--seed", "5"]);
+    let from_file = retrain("--model m.onnx --epochs 4 --seed 5");
     assert_eq!(from_file["model"]["fingerprint"], trained["model"]["fingerprint"]);
     assert_eq!(from_file["params"]["hidden"][0], 6);
     assert_eq!(from_file["fingerprints"], anew["fingerprints"]);
-    let others = retrain(&["--model", "m.onnx", "--epochs", "4", "--seed", "6"]);
+    let others = retrain("--model m.onnx --epochs 4 --seed 6");
     assert_eq!(others["model"]["fingerprint"], trained["model"]["fingerprint"]);
     assert_ne!(others["fingerprints"], anew["fingerprints"]);
 }
@@ -78,17 +76,17 @@ fn the_base_is_the_model_that_train_gives() {
 #[test]
 fn a_model_from_a_file_is_retrained_as_it_was_trained() {
     let place = Place::with_loans();
-    let flags = ["--epochs", "6", "--hidden", "6", "--l2", "0.01", "--early-stopping", "2"];
-    place.done(&[&["train", "--out", "m.onnx"], &flags[..], &LOANS[..]].concat());
-    let retrain = |flags: &[&str]| {
-        let fixed = ["retrain", "--model", "m.onnx", "--models", "1", "--force", "--out", "fresh"];
-        place.json(&[&fixed, flags, &LOANS[..]].concat())["params"].clone()
+    let flags = "--epochs 6 --hidden 6 --l2 0.01 --early-stopping 2";
+    place.done(&format!("train --out m.onnx {flags} LOANS"));
+    let retrain = |flags: &str| {
+        let fixed = "retrain --model m.onnx --models 1 --force --out fresh";
+        place.json(&format!("{fixed} {flags} LOANS"))["params"].clone()
     };
-    let own = retrain(&[]);
+    let own = retrain("");
     assert_eq!(own["l2"], 0.01);
     assert_eq!(own["epochs"], 6);
     assert_eq!(own["early-stopping"]["patience"], 2);
-    let given = retrain(&["--l2", "0", "--early-stopping", "4"]);
+    let given = retrain("--l2 0 --early-stopping 4");
     assert_eq!(given["l2"], 0.0);
     assert_eq!(given["epochs"], 6);
     assert_eq!(given["early-stopping"]["patience"], 4);
@@ -119,38 +117,34 @@ fn every_command_that_retrains_takes_the_flags_of_a_training() {
 #[test]
 fn every_flag_reaches_the_change() {
     let place = Place::with_loans();
-    let retrain = |flags: &[&str]| {
-        let document = place.json(&[&SMALL[..], &["fresh", "--force"], flags, &LOANS[..]].concat());
+    let retrain = |flags: &str| {
+        let document = place.json(&format!("{SMALL} fresh --force {flags} LOANS"));
         document["fingerprints"].clone()
     };
-    let plain = retrain(&[]);
-    let left_out = retrain(&["--change", "leave-out"]);
+    let plain = retrain("");
+    let left_out = retrain("--change leave-out");
     assert_ne!(left_out, plain);
-    let half = ["--change", "leave-out", "--change-params", "fraction = 0.5"];
-    assert_ne!(retrain(&half), left_out);
+    assert_ne!(retrain("--change leave-out --change-params 'fraction = 0.5'"), left_out);
     // The members of a mixture have their own seeds, so they are none of its changes' members.
-    let mixed = retrain(&["--change", "reinitialise,leave-out"]);
+    let mixed = retrain("--change reinitialise,leave-out");
     assert!(mixed != plain && mixed != left_out);
-    assert_eq!(retrain(&["--change", "reinitialise", "--change", "leave-out"]), mixed);
-    assert_ne!(retrain(&["--seed", "1"]), plain);
-    assert_ne!(retrain(&["--batch", "7"]), plain);
-    assert_eq!(retrain(&["--threads", "1"]), plain);
+    assert_eq!(retrain("--change reinitialise --change leave-out"), mixed);
+    assert_ne!(retrain("--seed 1"), plain);
+    assert_ne!(retrain("--batch 7"), plain);
+    assert_eq!(retrain("--threads 1"), plain);
 }
 
 #[test]
 fn one_model_is_an_ensemble_without_a_spread() {
     let place = Place::with_loans();
-    let arguments = ["retrain", "--models", "1", "--epochs", "2", "--out", "one"];
-    let document = place.json(&[&arguments, &LOANS[..]].concat());
+    let document = place.json("retrain --models 1 --epochs 2 --out one LOANS");
     assert_eq!(document["moved"].as_array().unwrap().len(), 0);
 }
 
 #[test]
 fn every_change_makes_an_ensemble_that_certifies() {
     let place = Place::with_loans();
-    place.done(
-        &[&["train", "--epochs", "4", "--hidden", "6", "--out", "m.onnx"], &LOANS[..]].concat(),
-    );
+    place.done(&"train --epochs 4 --hidden 6 --out m.onnx LOANS");
     place.write("cf.csv", "row,status,income,age,housing,owner\n1,found,80,30,own,yes\n");
     for (change, params, description) in [
         ("reinitialise", "", "trained again from new weights"),
@@ -196,19 +190,19 @@ fn every_change_makes_an_ensemble_that_certifies() {
         ),
         (
             "mixture",
-            "changes = [{name = 'bootstrap'}, {name = 'leave-out', fraction = 0.1}]",
+            r#"changes = [{name = "bootstrap"}, {name = "leave-out", fraction = 0.1}]"#,
             "one of 2 changes, drawn for each model: trained again on as many rows drawn with \
              replacement, from new weights; or trained again without 10 % of the rows, from new \
              weights",
         ),
     ] {
-        let flags = ["--model", "m.onnx", "--change", change, "--change-params", params];
-        let fixed = ["retrain", "--models", "3", "--epochs", "4", "--out", change];
-        let document = place.json(&[&fixed[..], &flags[..], &LOANS[..]].concat());
+        let flags = format!("--model m.onnx --change {change} --change-params '{params}'");
+        let fixed = format!("retrain --models 3 --epochs 4 --out {change}");
+        let document = place.json(&format!("{fixed} {flags} LOANS"));
         assert_eq!(document["change"]["name"], change);
         assert_eq!(document["fingerprints"].as_array().unwrap().len(), 3);
-        let certify = ["certify", "--counterfactuals", "cf.csv", "--model", "m.onnx"];
-        let answer = place.run(&[&certify, &["--ensemble", change, "--json"][..]].concat());
+        let certify = "certify --counterfactuals cf.csv --model m.onnx --json";
+        let answer = place.run(&format!("{certify} --ensemble {change}"));
         assert!(answer.code < 2, "{change}: {}", answer.stderr);
         assert!(answer.stdout.contains(description), "{change}: {}", answer.stdout);
     }
@@ -228,10 +222,7 @@ fn files(place: &Place, folder: &str) -> BTreeMap<String, Vec<u8>> {
 #[cfg(unix)]
 fn ended_and_done_again(signal: &str) {
     let place = Place::with_loans();
-    let arguments = |out| {
-        let fixed = ["retrain", "--models", "6", "--epochs", "500", "--threads", "1", "--out", out];
-        [&fixed, &LOANS[..]].concat()
-    };
+    let arguments = |out| format!("retrain --models 6 --epochs 500 --threads 1 --out {out} LOANS");
     let undisturbed = place.json(&arguments("whole"));
     let mut command = place.command(&arguments("parts"));
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -267,17 +258,13 @@ fn an_interrupted_retraining_goes_on_where_it_was() {
 #[test]
 fn the_models_of_another_plan_are_kept_unless_forced() {
     let place = Place::with_loans();
-    place.done(&[&SMALL[..], &["fresh"], &LOANS[..]].concat());
+    place.done(&format!("{SMALL} fresh LOANS"));
     // Half of it, as an interrupt leaves it.
     std::fs::remove_file(place.path("fresh/ensemble.json")).unwrap();
     let before = files(&place, "fresh");
-    let other = [&SMALL[..], &["fresh", "--seed", "1"], &LOANS[..]].concat();
-    let answer = place.run(&other);
-    assert_eq!(answer.code, 2);
-    for piece in ["fresh/plan.json", "another plan", "`seed`", "--force"] {
-        assert!(answer.stderr.contains(piece), "{piece}: {}", answer.stderr);
-    }
+    let other = format!("{SMALL} fresh --seed 1 LOANS");
+    place.refused(&other, &["fresh/plan.json", "another plan", "`seed`", "--force"]);
     assert!(files(&place, "fresh") == before);
-    let forced = place.json(&[&other[..], &["--force"]].concat());
+    let forced = place.json(&format!("{other} --force"));
     assert_eq!(forced["seed"], 1);
 }

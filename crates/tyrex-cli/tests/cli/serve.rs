@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::{LOANS, Place, audit};
+use crate::{Place, audit};
 
 /// A service that runs in a place.
 struct Running {
@@ -17,13 +17,13 @@ struct Running {
 }
 
 impl Running {
-    fn start(place: &Place, arguments: &[&str]) -> Self {
+    fn start(place: &Place, arguments: &str) -> Self {
         let log = std::fs::File::create(place.path("log.txt")).unwrap();
         Self::start_with_log(place, arguments, log.into())
     }
 
-    fn start_with_log(place: &Place, arguments: &[&str], log: Stdio) -> Self {
-        let arguments = [&["serve", "--port", "0", "--json"], arguments].concat();
+    fn start_with_log(place: &Place, arguments: &str, log: Stdio) -> Self {
+        let arguments = format!("serve --port 0 --json {arguments}");
         let mut child =
             place.command(&arguments).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut text = String::new();
@@ -88,7 +88,7 @@ fn a_service_whose_log_nobody_reads_answers() {
     let place = Place::new();
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let service = Running::start_with_log(&place, &[], writer.into());
+    let service = Running::start_with_log(&place, "", writer.into());
     for _ in 0..3 {
         assert_eq!(service.send("GET /v1/models", "", "").0, 200);
     }
@@ -99,7 +99,7 @@ fn a_service_whose_log_nobody_reads_answers() {
 fn a_data_set_is_served_and_known_again() {
     let place = Place::new();
     let begin = Instant::now();
-    let service = Running::start(&place, &["--dataset", "german", "--models", "4"]);
+    let service = Running::start(&place, "--dataset german --models 4");
     assert!(begin.elapsed() < Duration::from_secs(15), "{:?}", begin.elapsed());
     let started = service.started.clone();
     assert_eq!(started["model"]["name"], "german");
@@ -114,7 +114,7 @@ fn a_data_set_is_served_and_known_again() {
     assert_eq!(code, Some(0), "{}", place.read("log.txt"));
     assert!(took < Duration::from_secs(10), "{took:?}");
 
-    let service = Running::start(&place, &["--dataset", "german", "--models", "4"]);
+    let service = Running::start(&place, "--dataset german --models 4");
     assert_eq!(service.started["model"], started["model"]);
     let (status, again) = service.post("/v1/explain", &json!({"indices": [1]}));
     assert_eq!(status, 200, "{again}");
@@ -128,7 +128,7 @@ fn a_data_set_is_served_and_known_again() {
 #[test]
 fn ones_own_files_are_served() {
     let place = Place::with_loans();
-    let service = Running::start(&place, &[&LOANS[..], &["--models", "0"]].concat());
+    let service = Running::start(&place, "LOANS --models 0");
     let trained = service.started["model"].clone();
     assert!(trained["name"].as_str().unwrap().starts_with("loans-"), "{trained}");
     assert_eq!(trained["rows"], 40);
@@ -137,12 +137,12 @@ fn ones_own_files_are_served() {
     assert_eq!(status, 200, "{answer}");
     assert_eq!(service.end("-TERM").0, Some(0));
     // The same files are the same model; a model file brings its schema along.
-    let service = Running::start(&place, &[&LOANS[..], &["--models", "0"]].concat());
+    let service = Running::start(&place, "LOANS --models 0");
     assert_eq!(service.started["model"], trained);
     assert_eq!(service.end("-TERM").0, Some(0));
-    place.done(&[&["train", "--out", "own.onnx", "--epochs", "5"], &LOANS[..]].concat());
-    let own = ["--model", "own.onnx", "--data", "loans.csv", "--models", "0"];
-    let service = Running::start(&place, &own);
+    place.done("train --out own.onnx --epochs 5 LOANS");
+    let own = "--model own.onnx --data loans.csv --models 0";
+    let service = Running::start(&place, own);
     assert!(service.started["model"]["name"].as_str().unwrap().starts_with("own-"));
     assert_eq!(service.end("-TERM").0, Some(0));
 }
@@ -153,9 +153,9 @@ fn given_models_are_served() {
     let place = Place::with_loans();
     audit::limit(&place, "mid.onnx", 55.0, &audit::plain());
     audit::retrained(&place);
-    let own = ["--model", "mid.onnx", "--data", "loans.csv", "--reference", "loans.csv"];
-    let own = [&own[..], &["--ensemble", "given"]].concat();
-    let document = place.json(&[&["explain", "--limit", "9"], &own[..]].concat());
+    let own = "--model mid.onnx --data loans.csv --reference loans.csv";
+    let own = format!("{own} --ensemble given");
+    let document = place.json(&format!("explain --limit 9 {own}"));
     let rows = document["rows"].as_array().unwrap();
     assert!(rows.iter().any(|row| row["advice"]["promise"]["models"] == 61), "{document}");
     let question = json!({"indices": rows.iter().map(|row| &row["row"]).collect::<Vec<_>>()});
@@ -192,38 +192,31 @@ fn what_does_not_start_says_why() {
     let place = Place::with_loans();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    let cases: [(&[&str], &[&str]); 7] = [
-        (&["--port", &port], &["cannot listen on 127.0.0.1", "another --port"]),
-        (&["--address", "0.0.0.0:0"], &["tokens are required", "tyrex token create"]),
-        (&["--require-tokens", "--port", "0"], &["tokens are required", "tyrex token create"]),
-        (&["--port", "0", "--dataset", "germany"], &["germany", "tyrex data list"]),
-        (&["--port", "0", "--data", "loans.csv"], &["there is no schema", "--schema"]),
-        (&["--port", "0", "--results", "nowhere"], &["nowhere"]),
-        (&["--port", "0", "--tls-cert", "a.pem", "--tls-key", "b.pem"], &["cannot read a.pem"]),
+    let cases: [(&str, &[&str]); 8] = [
+        ("--models 1000000", &["--models", "expected a whole number from 0 to 1000"]),
+        (&format!("--port {port}"), &["cannot listen on 127.0.0.1", "another --port"]),
+        ("--address 0.0.0.0:0", &["tokens are required", "tyrex token create"]),
+        ("--require-tokens --port 0", &["tokens are required", "tyrex token create"]),
+        ("--port 0 --dataset germany", &["germany", "tyrex data list"]),
+        ("--port 0 --data loans.csv", &["there is no schema", "--schema"]),
+        ("--port 0 --results nowhere", &["nowhere"]),
+        ("--port 0 --tls-cert a.pem --tls-key b.pem", &["cannot read a.pem"]),
     ];
     for (arguments, says) in cases {
-        let answer = place.run(&[&["serve"], arguments].concat());
-        assert_eq!(answer.code, 2, "{arguments:?}: {}", answer.stderr);
-        for text in says {
-            assert!(answer.stderr.contains(text), "{arguments:?}: {}", answer.stderr);
-        }
+        place.refused(&format!("serve {arguments}"), says);
     }
 }
 
 #[test]
 fn one_service_runs_on_a_database_and_commands_beside_it() {
     let place = Place::with_loans();
-    let arguments = [&LOANS[..], &["--models", "0", "--ledger", "advice.db"]].concat();
-    let service = Running::start(&place, &arguments);
-    let second = place.run(&["serve", "--port", "0", "--ledger", "./advice.db"]);
-    assert_eq!(second.code, 2, "{}", second.stderr);
-    assert!(
-        second.stderr.contains("another service is running on ./advice.db"),
-        "{}",
-        second.stderr
+    let arguments = "LOANS --models 0 --ledger advice.db";
+    let service = Running::start(&place, arguments);
+    place.refused(
+        "serve --port 0 --ledger ./advice.db",
+        &["another service is running on ./advice.db", "stop it first"],
     );
-    assert!(second.stderr.contains("stop it first"), "{}", second.stderr);
-    // A job, and somebody in it who is forgotten from outside.
+    // A job with a subject that another program erases.
     let row = json!({"income": 12.0, "age": 30, "housing": "rent", "owner": "no"});
     let question = json!({"rows": [row], "wait": false, "record": {"subjects": ["somebody"]}});
     let (status, job) = service.post("/v1/explain", &question);
@@ -234,26 +227,26 @@ fn one_service_runs_on_a_database_and_commands_beside_it() {
         assert!(begin.elapsed() < Duration::from_mins(1));
         std::thread::sleep(Duration::from_millis(20));
     }
-    let forgot = place.done(&["ledger", "forget", "somebody", "--ledger", "advice.db"]);
+    let forgot = place.done("ledger forget somebody --ledger advice.db");
     assert!(forgot.starts_with("Forgot 1 promise and 1 finished job\n"), "{forgot}");
     assert_eq!(service.send(&job, "", "").0, 404);
     assert_eq!(service.send(&format!("{job}/result"), "", "").0, 404);
-    place.done(&[&["train", "--out", "m.onnx", "--epochs", "5"], &LOANS[..]].concat());
-    let advice = ["explain", "--data", "loans.csv", "--model", "m.onnx", "--ledger", "advice.db"];
-    place.done(&[&advice[..], &["--models", "0"]].concat());
-    place.done(&["audit", "--model", "m.onnx", "--ledger", "advice.db"]);
-    place.done(&["ledger", "verify", "--ledger", "advice.db"]);
-    place.done(&["token", "create", "--role", "read", "--ledger", "advice.db"]);
+    place.done("train --out m.onnx --epochs 5 LOANS");
+    let advice = "explain --data loans.csv --model m.onnx --ledger advice.db";
+    place.done(&format!("{advice} --models 0"));
+    place.done("audit --model m.onnx --ledger advice.db");
+    place.done("ledger verify --ledger advice.db");
+    place.done("token create --role read --ledger advice.db");
     // A service that was killed is no service any more.
     assert_eq!(service.end("-KILL").0, None);
-    let service = Running::start(&place, &arguments);
+    let service = Running::start(&place, arguments);
     assert_eq!(service.end("-TERM").0, Some(0));
 }
 
 #[test]
 fn nobody_is_forgotten_while_a_job_names_him() {
     let place = Place::new();
-    let service = Running::start(&place, &["--dataset", "german", "--models", "0"]);
+    let service = Running::start(&place, "--dataset german --models 0");
     let (rows, subjects): (Vec<usize>, Vec<String>) =
         (0..1000).map(|row| (row, format!("person {row}"))).unzip();
     let question = json!({"indices": rows, "method": "trex-o", "wait": false,
@@ -262,10 +255,10 @@ fn nobody_is_forgotten_while_a_job_names_him() {
     assert_eq!(status, 202, "{job}");
     let id = job["id"].as_str().unwrap();
     let forget = ["ledger", "forget", "person 999", "--ledger", "tyrex.db"];
-    let refused = place.run(&forget);
-    assert_eq!(refused.code, 2, "{}", refused.stdout);
-    assert!(refused.stderr.contains(&format!("job {id} is not finished")), "{}", refused.stderr);
-    assert!(refused.stderr.contains(&format!("DELETE /v1/jobs/{id}")), "{}", refused.stderr);
+    place.refused(
+        &forget,
+        &[&format!("job {id} is not finished"), &format!("DELETE /v1/jobs/{id}")],
+    );
     service.send(&format!("DELETE /v1/jobs/{id}"), "", "");
     let begin = Instant::now();
     while place.run(&forget).code == 2 {
@@ -282,23 +275,21 @@ fn tokens_are_made_listed_and_revoked() {
         place.json(&["token", "create", "--role", "read", "--name", "a job", "--expires", "90d"]);
     let (secret, id) = (made["secret"].as_str().unwrap(), made["id"].as_str().unwrap());
     assert!(secret.starts_with(&format!("tyrex_{id}_")) && secret.len() == 6 + 16 + 1 + 64);
-    let text = place.done(&["token", "create", "--role", "admin"]);
+    let text = place.done("token create --role admin");
     assert!(text.contains("cannot be shown again") && text.contains("tyrex_"), "{text}");
-    let list = place.done(&["token", "list"]);
+    let list = place.done("token list");
     assert!(list.contains(id) && list.contains("a job") && list.contains("good"), "{list}");
     assert!(!list.contains(secret) && !list.contains(&secret[23..]), "{list}");
 
-    let service = Running::start(&place, &["--require-tokens"]);
+    let service = Running::start(&place, "--require-tokens");
     let bearer = format!("authorization: Bearer {secret}\r\n");
     assert_eq!(service.send("GET /v1/models", "", "").0, 401);
     assert_eq!(service.send("GET /v1/models", &bearer, "").0, 200);
     // Revoked from outside, while the service runs.
-    place.done(&["token", "revoke", id]);
+    place.done(&format!("token revoke {id}"));
     assert_eq!(service.send("GET /v1/models", &bearer, "").0, 401);
-    assert!(place.done(&["token", "list"]).contains("revoked"));
-    let answer = place.run(&["token", "revoke", "none"]);
-    assert_eq!(answer.code, 2);
-    assert!(answer.stderr.contains("there is no token `none`"), "{}", answer.stderr);
+    assert!(place.done("token list").contains("revoked"));
+    place.refused("token revoke none", &["there is no token `none`"]);
     assert_eq!(service.end("-TERM").0, Some(0));
     let log = place.read("log.txt");
     assert!(log.contains(&format!("token=\"{id}\"")) && !log.contains(&secret[23..]), "{log}");
@@ -309,8 +300,8 @@ fn the_log_says_nothing_that_a_request_said() {
     /// It stands wherever a client can put something.
     const MARK: &str = "xyzzy-7f3a";
     let place = Place::new();
-    let arguments = ["--dataset", "german", "--models", "0", "--log", "json"];
-    let service = Running::start(&place, &arguments);
+    let arguments = "--dataset german --models 0 --log json";
+    let service = Running::start(&place, arguments);
     let headers = format!(
         "content-type: application/json\r\nauthorization: Bearer {MARK}\r\nuser-agent: {MARK}\r\n\
          x-request-id: {MARK}\r\nx-forwarded-for: {MARK}\r\ncookie: {MARK}\r\n"
@@ -388,7 +379,7 @@ fn a_service_on_a_full_disk_is_not_ready() {
     let Some(disk) = Disk::mount(place.path("disk")) else {
         return;
     };
-    let service = Running::start(&place, &["--ledger", "disk/tyrex.db"]);
+    let service = Running::start(&place, "--ledger disk/tyrex.db");
     assert_eq!(service.send("GET /readyz", "", "").0, 200);
     let ballast = disk.0.join("ballast");
     // Written until nothing more fits.

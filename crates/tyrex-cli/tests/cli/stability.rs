@@ -1,20 +1,18 @@
 //! `tyrex stability`
 
-use crate::{LOANS, Place, assert_golden, without_times};
+use crate::{Place, assert_golden, without_times};
 
 #[test]
 fn german_is_as_stable_as_the_golden_file_says() {
-    let text = Place::new().done(&["stability", "--dataset", "german"]);
+    let text = Place::new().done("stability --dataset german");
     assert_golden("stability_german.txt", &without_times(&text));
 }
 
 #[test]
 fn every_row_has_its_measures() {
     let place = Place::with_loans();
-    let train = ["train", "--out", "m.onnx", "--early-stopping", "none", "--epochs", "50"];
-    place.done(&[&train, &LOANS[..]].concat());
-    let arguments = ["stability", "--data", "loans.csv", "--model", "m.onnx", "--out", "s.csv"];
-    let document = place.json(&[&arguments[..], &["--limit", "40"]].concat());
+    place.done("train --out m.onnx --early-stopping none --epochs 50 LOANS");
+    let document = place.json("stability --data loans.csv --model m.onnx --out s.csv --limit 40");
     let rows = document["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 40);
     for row in rows {
@@ -42,7 +40,7 @@ fn every_row_has_its_measures() {
 #[test]
 fn people_see_a_table_and_what_gamma_is() {
     let place = Place::with_loans();
-    let text = place.done(&[&["stability", "--limit", "3"], &LOANS[..]].concat());
+    let text = place.done("stability --limit 3 LOANS");
     for piece in ["R^", "gamma", "10 test rows, 1000 neighbours at sigma 0.1; the first 3"] {
         assert!(text.contains(piece), "{piece}: {text}");
     }
@@ -52,21 +50,14 @@ fn people_see_a_table_and_what_gamma_is() {
 #[test]
 fn every_flag_reaches_the_measures() {
     let place = Place::with_loans();
-    place.done(&[&["train"], &LOANS[..], &["--out", "m.onnx"]].concat());
-    let stability = |flags: &[&str]| {
-        let fixed = ["stability", "--data", "loans.csv", "--model", "m.onnx"];
-        place.json(&[&fixed, flags].concat())["rows"].clone()
+    place.done("train LOANS --out m.onnx");
+    let stability = |flags: &str| {
+        place.json(&format!("stability --data loans.csv --model m.onnx {flags}"))["rows"].clone()
     };
-    let plain = stability(&[]);
-    assert_eq!(stability(&["--threads", "1"]), plain);
-    let flags = [
-        ["--k", "50"],
-        ["--sigma", "0.2"],
-        ["--seed", "1"],
-        ["--gamma", "gradients"],
-        ["--gamma", "sound"],
-    ];
+    let plain = stability("");
+    assert_eq!(stability("--threads 1"), plain);
+    let flags = ["--k 50", "--sigma 0.2", "--seed 1", "--gamma gradients", "--gamma sound"];
     for flag in flags {
-        assert_ne!(stability(&flag), plain, "{flag:?}");
+        assert_ne!(stability(flag), plain, "{flag:?}");
     }
 }

@@ -3,12 +3,12 @@
 #[cfg(unix)]
 use std::process::Stdio;
 
-use crate::{Answer, LOANS, Place, without_times};
+use crate::{Answer, Place, without_times};
 
 #[test]
 fn the_report_has_loss_accuracy_and_fingerprint() {
     let place = Place::with_loans();
-    let arguments = [&["train"], &LOANS[..], &["--out", "m.onnx", "--epochs", "3"]].concat();
+    let arguments = "train LOANS --out m.onnx --epochs 3";
     let text = without_times(&place.done(&arguments));
     for piece in [
         "3 epochs in [time] s, seed 0",
@@ -22,50 +22,44 @@ fn the_report_has_loss_accuracy_and_fingerprint() {
     ] {
         assert!(text.contains(piece), "{piece}: {text}");
     }
-    let document = place.json(&[&arguments[..], &["--force"]].concat());
+    let document = place.json(&format!("{arguments} --force"));
     assert_eq!(document["training"]["history"].as_array().unwrap().len(), 3);
     let fingerprint = document["model"]["fingerprint"].as_str().unwrap();
     assert_eq!(fingerprint.len(), 64);
     assert!(text.contains(fingerprint), "the same seed gives the same model");
-    let shown = place.json(&["model", "show", "m.onnx"]);
+    let shown = place.json("model show m.onnx");
     assert_eq!(shown["model"]["fingerprint"], fingerprint);
 }
 
 #[test]
 fn every_flag_reaches_the_training() {
     let place = Place::with_loans();
-    let train = |flags: &[&str]| {
-        let fixed =
-            [&["train", "--out", "m.onnx", "--force", "--epochs", "4"], &LOANS[..]].concat();
-        place.json(&[&fixed[..], flags].concat())
-    };
-    let plain = train(&[]);
-    let flags: [&[&str]; 10] = [
-        &["--hidden", "8"],
-        &["--activation", "tanh"],
-        &["--epochs", "5"],
-        &["--batch", "7"],
-        &["--learning-rate", "0.01"],
-        &["--l2", "0.1"],
-        &["--dropout", "0.5"],
-        &["--class-weights", "1,3"],
-        &["--early-stopping", "none"],
-        &["--seed", "1"],
+    let train =
+        |flags: &str| place.json(&format!("train --out m.onnx --force --epochs 4 LOANS {flags}"));
+    let plain = train("");
+    let flags: [&str; 10] = [
+        "--hidden 8",
+        "--activation tanh",
+        "--epochs 5",
+        "--batch 7",
+        "--learning-rate 0.01",
+        "--l2 0.1",
+        "--dropout 0.5",
+        "--class-weights 1,3",
+        "--early-stopping none",
+        "--seed 1",
     ];
     for flag in flags {
-        let last = if flag[0] == "--epochs" { &["--epochs", "5"] } else { flag };
-        let changed = match flag[0] {
+        let changed = match flag {
             // Given twice, a flag is an error; the epochs are set above.
-            "--epochs" => {
-                place.json(&[&["train", "--out", "m.onnx", "--force"], last, &LOANS[..]].concat())
-            }
+            "--epochs 5" => place.json(&format!("train --out m.onnx --force {flag} LOANS")),
             _ => train(flag),
         };
         assert_ne!(changed["model"]["fingerprint"], plain["model"]["fingerprint"], "{flag:?}");
     }
-    let linear = train(&["--hidden", "none"]);
+    let linear = train("--hidden none");
     assert_eq!(linear["model"]["sizes"].as_array().unwrap().len(), 2);
-    let balanced = train(&["--class-weights", "balanced"]);
+    let balanced = train("--class-weights balanced");
     assert_eq!(balanced["training"]["params"]["class-weights"], "balanced");
 }
 
@@ -73,9 +67,7 @@ fn every_flag_reaches_the_training() {
 fn a_file_of_parameters_is_read_and_flags_win() {
     let place = Place::with_loans();
     place.write("train.toml", "hidden = [6]\nepochs = 2\nactivation = { elu = { alpha = 0.5 } }\n");
-    let arguments =
-        [&["train"], &LOANS[..], &["--out", "m.onnx", "--params", "train.toml"]].concat();
-    let document = place.json(&[&arguments[..], &["--epochs", "3"]].concat());
+    let document = place.json("train LOANS --out m.onnx --params train.toml --epochs 3");
     let params = &document["training"]["params"];
     assert_eq!(params["hidden"][0], 6);
     assert_eq!(params["epochs"], 3);
@@ -85,25 +77,25 @@ fn a_file_of_parameters_is_read_and_flags_win() {
 #[test]
 fn the_default_is_for_use_and_the_papers_protocols_train_as_the_paper() {
     let place = Place::with_loans();
-    let params = |flags: &[&str]| {
-        let train = ["train", "--dataset", "german", "--out", "m.onnx", "--force", "--hidden", "4"];
-        place.json(&[&train[..], flags].concat())["training"]["params"].clone()
+    let params = |flags: &str| {
+        let train = "train --dataset german --out m.onnx --force --hidden 4";
+        place.json(&format!("{train} {flags}"))["training"]["params"].clone()
     };
-    let usual = params(&[]);
+    let usual = params("");
     assert_eq!((&usual["epochs"], &usual["l2"]), (&100.into(), &1e-4.into()));
     assert_eq!(usual["early-stopping"]["fraction"], 0.2);
     assert_eq!(usual["early-stopping"]["patience"], 10);
-    assert_eq!(params(&["--early-stopping", "none"])["early-stopping"], serde_json::Value::Null);
-    let patient = params(&["--early-stopping", "3"]);
+    assert_eq!(params("--early-stopping none")["early-stopping"], serde_json::Value::Null);
+    let patient = params("--early-stopping 3");
     assert_eq!(patient["early-stopping"]["fraction"], 0.2);
     assert_eq!(patient["early-stopping"]["patience"], 3);
     for protocol in ["paper", "reference"] {
-        let paper = params(&["--protocol", protocol]);
+        let paper = params(&format!("--protocol {protocol}"));
         assert_eq!((&paper["epochs"], &paper["l2"]), (&50.into(), &0.0.into()));
         assert_eq!(paper["early-stopping"], serde_json::Value::Null);
         // A file that does not name a parameter leaves that of the protocol.
         place.write("train.toml", "batch = 16\n");
-        let given = params(&["--protocol", protocol, "--params", "train.toml"]);
+        let given = params(&format!("--protocol {protocol} --params train.toml"));
         assert_eq!((&given["epochs"], &given["batch"]), (&50.into(), &16.into()));
     }
 }
@@ -114,8 +106,7 @@ fn the_documented_parameters_are_parameters() {
     let section = text.split("## Training parameters").nth(1).unwrap();
     let place = Place::with_loans();
     place.write("train.toml", section.split("```").nth(1).unwrap());
-    let arguments = ["train", "--out", "m.onnx", "--params", "train.toml"];
-    let document = place.json(&[&arguments, &LOANS[..]].concat());
+    let document = place.json("train --out m.onnx --params train.toml LOANS");
     let params = &document["training"]["params"];
     assert_eq!(params["hidden"][1], 32);
     assert_eq!(params["early-stopping"]["patience"], 8);
@@ -126,9 +117,7 @@ fn the_documented_parameters_are_parameters() {
 fn one_and_two_threads_write_the_same_bytes() {
     let place = Place::with_loans();
     for threads in ["1", "2"] {
-        let file = format!("m{threads}.onnx");
-        let arguments = ["train", "--out", &file, "--threads", threads, "--epochs", "5"];
-        place.done(&[&arguments, &LOANS[..]].concat());
+        place.done(&format!("train --out m{threads}.onnx --threads {threads} --epochs 5 LOANS"));
     }
     let bytes = |name| std::fs::read(place.path(name)).unwrap();
     assert_eq!(bytes("m1.onnx"), bytes("m2.onnx"));
@@ -138,9 +127,8 @@ fn one_and_two_threads_write_the_same_bytes() {
 fn the_reference_protocol_gives_the_authors_columns() {
     let place = Place::new();
     let sizes = |protocol| {
-        let arguments =
-            ["train", "--dataset", "german", "--out", "m.onnx", "--force", "--epochs", "1"];
-        let document = place.json(&[&arguments[..], &["--protocol", protocol]].concat());
+        let arguments = "train --dataset german --out m.onnx --force --epochs 1";
+        let document = place.json(&format!("{arguments} --protocol {protocol}"));
         document["model"]["sizes"][0].as_u64().unwrap()
     };
     assert_eq!(sizes("reference"), 61);
@@ -158,8 +146,8 @@ fn make_pipe(place: &Place, name: &str) {
 fn an_interrupt_leaves_no_file_behind() {
     let place = Place::with_loans();
     make_pipe(&place, "params");
-    let endless = ["--epochs", "100000000", "--params", "params", "--early-stopping", "none"];
-    let arguments = [&["train", "--out", "m.onnx"], &LOANS[..], &endless].concat();
+    let endless = "--epochs 100000000 --params params --early-stopping none";
+    let arguments = format!("train --out m.onnx LOANS {endless}");
     let child = place.command(&arguments).stdout(Stdio::null()).spawn().unwrap();
     // Writing waits for the program to read, so now it runs and training is next.
     std::fs::write(place.path("params"), "").unwrap();
@@ -175,9 +163,9 @@ fn an_interrupt_leaves_no_file_behind() {
 fn an_interrupt_waits_for_the_file_that_is_being_written() {
     let place = Place::with_loans();
     make_pipe(&place, "s.toml");
-    let infer = ["schema", "infer", "loans.csv", "--label", "paid"];
+    let infer = "schema infer loans.csv --label paid";
     let whole = place.done(&infer);
-    let infer = [&infer[..], &["--out", "s.toml", "--quiet"]].concat();
+    let infer = format!("{infer} --out s.toml --quiet");
     let child = place.command(&infer).spawn().unwrap();
     // The program cannot write before someone reads; meanwhile it is interrupted.
     std::thread::sleep(std::time::Duration::from_millis(700));

@@ -122,7 +122,6 @@ impl Contender {
 
 impl Entrant {
     /// A method with the parameters of its protocol.
-    #[must_use]
     pub fn plain(method: &str) -> Self {
         Self {
             method: method.to_owned(),

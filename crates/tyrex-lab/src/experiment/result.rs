@@ -56,7 +56,7 @@ pub enum Finding {
     Certificates(Certificates),
 }
 
-/// Methods beside each other, on one data set.
+/// Methods compared on one data set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// The data.

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use tyrex::calibrate::{Goal, Missing};
+use tyrex::calibrate::{CalibrationMissing, Goal};
 use tyrex::counterfactual::{Norm, Protocol};
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::error::{Error, Result, in_short_lines};
+use tyrex::file::{DOCUMENT_BYTES, read_text};
 use tyrex::model::TrainParams;
 use tyrex::seed::Seed;
 
@@ -237,7 +238,7 @@ impl Default for CalibrationTask {
         let taus =
             vec![0.999_999, 0.999_99, 0.9999, 0.999, 0.99, 0.97, 0.95, 0.9, 0.85, 0.8, 0.7, 0.5];
         // A method that finds nothing for some rows must not look better for it.
-        let goal = Goal { missing: Missing::Invalid, ..Goal::default() };
+        let goal = Goal { missing: CalibrationMissing::Invalid, ..Goal::default() };
         Self { goal, taus, factuals: 30 }
     }
 }
@@ -399,7 +400,7 @@ const QUICK_FEW: usize = 4;
 const QUICK_TAUS: [f64; 4] = [0.999, 0.95, 0.8, 0.5];
 
 fn read(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path).map_err(Error::io("read", path))
+    read_text(path, DOCUMENT_BYTES)
 }
 
 fn experiment(path: &Path, text: &str) -> Result<Experiment> {

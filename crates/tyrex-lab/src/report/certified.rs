@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use super::claims::{Claim, ClaimVerdict};
-use super::document::{Block, Column, Figures, Key, Row, Section, Table, TableCell, Tone};
+use super::document::{
+    Figures, Key, ReportTable, Section, SectionBlock, TableCell, TableColumn, TableRow, Tone,
+};
 use super::number::{counted, percent, percent_with_interval};
 use super::scale::Scale;
 use super::svg::{Chart, Fill, Mark, Style};
@@ -114,23 +116,23 @@ pub(super) fn describe(section: &mut Section, certificates: &Certificates) {
         counted(certificates.models, "retrained model"),
         counted(certificates.judges, "model")
     ));
-    let mut table = Table {
+    let mut table = ReportTable {
         caption: "Stated probability and observed validity of the certificates.".to_owned(),
         corner: "tier".to_owned(),
         beside: "",
         columns: ["certificates", "stated", "observed"]
             .into_iter()
-            .map(|title| Column::number("", title))
-            .chain([Column::words("")])
+            .map(|title| TableColumn::number("", title))
+            .chain([TableColumn::words("")])
             .collect(),
         rows: Vec::new(),
     };
-    let mut verdicts = Table {
+    let mut verdicts = ReportTable {
         caption: "The verdicts of the tiers.".to_owned(),
         corner: "tier".to_owned(),
         beside: "",
         columns: ["certified", "empirical", "vacuous"]
-            .map(|title| Column::number("", title))
+            .map(|title| TableColumn::number("", title))
             .into(),
         rows: Vec::new(),
     };
@@ -139,7 +141,7 @@ pub(super) fn describe(section: &mut Section, certificates: &Certificates) {
         let style = Style::of(index + 1);
         let cells = tier.verdicts.iter().map(|count| TableCell::plain(count.to_string())).collect();
         let head = tier.tier.clone();
-        verdicts.rows.push(Row { head, style: Some(style), is_ours: false, cells });
+        verdicts.rows.push(TableRow { head, style: Some(style), is_ours: false, cells });
         table.rows.extend(tier.bins.iter().map(|bin| row(tier, style, bin)));
         marks.extend(dots(tier, style, &tier.tier));
         legend.push(Key { style, fill: Fill::Full, text: format!("{} tier", tier.tier) });
@@ -157,11 +159,13 @@ pub(super) fn describe(section: &mut Section, certificates: &Certificates) {
     });
     if !table.rows.is_empty() {
         let title = "Every bin in numbers".to_owned();
-        section.blocks.push(Block::Folded { title, blocks: vec![Block::Table(table)] });
+        section
+            .blocks
+            .push(SectionBlock::Folded { title, blocks: vec![SectionBlock::Table(table)] });
     }
 }
 
-fn row(tier: &StatedTier, style: Style, bin: &StatedBin) -> Row {
+fn row(tier: &StatedTier, style: Style, bin: &StatedBin) -> TableRow {
     let (tone, text) = if claims_too_much(bin) {
         (Tone::Fails, "states more than observed")
     } else if bin.observed.mean < bin.stated {
@@ -181,7 +185,7 @@ fn row(tier: &StatedTier, style: Style, bin: &StatedBin) -> Row {
     if let Some(last) = cells.last_mut() {
         last.tone = tone;
     }
-    Row { head: tier.tier.clone(), style: Some(style), is_ours: false, cells }
+    TableRow { head: tier.tier.clone(), style: Some(style), is_ours: false, cells }
 }
 
 fn dots(tier: &StatedTier, style: Style, whose: &str) -> Vec<Mark> {

@@ -4,7 +4,7 @@ use tyrex::calibrate::CalibrationVerdict;
 use tyrex::metric::Summary;
 
 use super::compare::Entry;
-use super::document::{Block, Column, Row, Section, Table, TableCell, Tone};
+use super::document::{ReportTable, Section, SectionBlock, TableCell, TableColumn, TableRow, Tone};
 use super::number::{
     OURS, amount, contender_name, family, method_name, percent, signed, style, two_digits,
 };
@@ -28,7 +28,7 @@ pub(super) fn describe(section: &mut Section, entries: &[Entry<'_>], timings: &[
     let table = main_table(entries, beside);
     if first.is_main || table.rows.len() <= LONG {
         if printed::title(beside).is_some() {
-            section.blocks.push(Block::Shades(shades()));
+            section.blocks.push(SectionBlock::Shades(shades()));
         }
         section.table(table);
     } else {
@@ -49,7 +49,7 @@ pub(super) fn describe(section: &mut Section, entries: &[Entry<'_>], timings: &[
     details::describe(&mut more, entries, timings);
     if !more.blocks.is_empty() {
         let title = "More numbers".to_owned();
-        section.blocks.push(Block::Folded { title, blocks: more.blocks });
+        section.blocks.push(SectionBlock::Folded { title, blocks: more.blocks });
     }
 }
 
@@ -83,7 +83,7 @@ fn tone(difference: f64, sizes: [f64; 3]) -> Tone {
 }
 
 /// The paper's form: a row for each contender, cost, LOF and validities for each norm.
-fn main_table(entries: &[Entry<'_>], beside: &str) -> Table {
+fn main_table(entries: &[Entry<'_>], beside: &str) -> ReportTable {
     let norms = tradeoff::norms(entries);
     let mut families: Vec<&str> = Vec::new();
     for (change, _) in entries.iter().flat_map(|entry| &entry.line.validity) {
@@ -94,14 +94,16 @@ fn main_table(entries: &[Entry<'_>], beside: &str) -> Table {
     let mut columns = Vec::new();
     for norm in &norms {
         let group = norm.name();
-        columns.push(Column::number(group, "found %"));
-        columns.push(Column::number(group, "cost"));
-        columns.push(Column::number(group, &format!("LOF, n = {PRINTED_NEIGHBOURS}")));
+        columns.push(TableColumn::number(group, "found %"));
+        columns.push(TableColumn::number(group, "cost"));
+        columns.push(TableColumn::number(group, &format!("LOF, n = {PRINTED_NEIGHBOURS}")));
         columns.extend(
-            families.iter().map(|change| Column::number(group, &format!("{} %", family(change)))),
+            families
+                .iter()
+                .map(|change| TableColumn::number(group, &format!("{} %", family(change)))),
         );
     }
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<TableRow> = Vec::new();
     for entry in entries {
         let contender = &entry.line.contender;
         let head = contender_name(contender);
@@ -125,7 +127,7 @@ fn main_table(entries: &[Entry<'_>], beside: &str) -> Table {
             || contender.label == contender.method.name()
                 && contender.settings.iter().all(|(name, _)| name != "measure");
         let style = is_charted.then(|| style(contender));
-        rows.push(Row { head, style, is_ours, cells });
+        rows.push(TableRow { head, style, is_ours, cells });
     }
     let caption = match printed::title(beside) {
         Some(title) => format!(
@@ -139,7 +141,7 @@ fn main_table(entries: &[Entry<'_>], beside: &str) -> Table {
                  counterfactuals as not valid."
             .to_owned(),
     };
-    Table { caption, corner: "method".to_owned(), beside: "paper", columns, rows }
+    ReportTable { caption, corner: "method".to_owned(), beside: "paper", columns, rows }
 }
 
 fn main_cells(entry: &Entry<'_>, families: &[&str]) -> Vec<TableCell> {
@@ -243,7 +245,7 @@ fn cell(
 }
 
 /// How thresholds were chosen.
-fn calibrations(calibrations: &[Calibrated]) -> Table {
+fn calibrations(calibrations: &[Calibrated]) -> ReportTable {
     let rows = calibrations.iter().map(|chosen| {
         let calibration = &chosen.calibration;
         let (text, tone) = match calibration.verdict {
@@ -295,9 +297,9 @@ fn calibrations(calibrations: &[Calibrated]) -> Table {
         .map(TableCell::plain)
         .collect();
         cells[2].tone = tone;
-        Row { head: method_name(&chosen.contender), cells, ..Row::default() }
+        TableRow { head: method_name(&chosen.contender), cells, ..TableRow::default() }
     });
-    Table {
+    ReportTable {
         caption: "How the thresholds were chosen. The choosing models are used for nothing else; \
                   the reporting models are those of the table. If no threshold was shown to reach \
                   the validity, the smallest one with a p-value of at most 0.5 is used, or else \
@@ -306,21 +308,21 @@ fn calibrations(calibrations: &[Calibrated]) -> Table {
         corner: "method".to_owned(),
         beside: "",
         columns: vec![
-            Column::number("", "norm"),
-            Column::number("", "promise"),
-            Column::words("outcome"),
-            Column::number("", "tau used"),
-            Column::number("", "p-value"),
-            Column::number("", "validity, by those that report"),
-            Column::number("", "models: choose + report"),
-            Column::number("", "factuals"),
+            TableColumn::number("", "norm"),
+            TableColumn::number("", "promise"),
+            TableColumn::words("outcome"),
+            TableColumn::number("", "tau used"),
+            TableColumn::number("", "p-value"),
+            TableColumn::number("", "validity, by those that report"),
+            TableColumn::number("", "models: choose + report"),
+            TableColumn::number("", "factuals"),
         ],
         rows: rows.collect(),
     }
 }
 
 /// Measurements by others, beside the line of the same method.
-fn anchors(entries: &[Entry<'_>], beside: &str) -> Table {
+fn anchors(entries: &[Entry<'_>], beside: &str) -> ReportTable {
     let rows = printed::anchors(beside).map(|anchor| {
         let own = entries.iter().find(|entry| {
             let contender = &entry.line.contender;
@@ -348,13 +350,13 @@ fn anchors(entries: &[Entry<'_>], beside: &str) -> Table {
             pair(anchor.lo.to_string(), ours("LO")),
             TableCell::plain(anchor.source()),
         ];
-        Row { head: method_name(&anchor.method), cells, ..Row::default() }
+        TableRow { head: method_name(&anchor.method), cells, ..TableRow::default() }
     });
-    let mut columns: Vec<Column> = ["norm", "tau", "cost", "LOF", "WI %", "LO %"]
-        .map(|title| Column::number("", title))
+    let mut columns: Vec<TableColumn> = ["norm", "tau", "cost", "LOF", "WI %", "LO %"]
+        .map(|title| TableColumn::number("", title))
         .into();
-    columns.push(Column::words("source"));
-    Table {
+    columns.push(TableColumn::words("source"));
+    ReportTable {
         caption: "Measurements by others, with ours below if the table has the same method and \
                   norm."
             .to_owned(),

@@ -3,7 +3,7 @@
 use tyrex::metric::Summary;
 
 use super::compare::Entry;
-use super::document::{Column, Row, Section, Table, TableCell, Tone};
+use super::document::{ReportTable, Section, TableCell, TableColumn, TableRow, Tone};
 use super::number::{
     amount, contender_name, counted, family, interval, percent, percent_with_interval, seconds,
     style, two_digits,
@@ -20,7 +20,7 @@ pub(super) fn describe(section: &mut Section, entries: &[Entry<'_>], timings: &[
 }
 
 /// How far the models moved.
-pub(super) fn changes(changes: &[ChangeSummary]) -> Table {
+pub(super) fn changes(changes: &[ChangeSummary]) -> ReportTable {
     let rows = changes.iter().map(|change| {
         let number = |value: f64| TableCell::plain(format!("{value:.4}"));
         let (tone, text) = if change.mean_change <= change.lemma_bound {
@@ -40,9 +40,9 @@ pub(super) fn changes(changes: &[ChangeSummary]) -> Table {
             name if name == change.change => name.to_owned(),
             name => format!("{name} ({})", change.change),
         };
-        Row { head: name, cells, ..Row::default() }
+        TableRow { head: name, cells, ..TableRow::default() }
     });
-    Table {
+    ReportTable {
         caption: "How far the retrained models moved from the first base on the test rows: the \
                   paper's Lemma 1 says that the mean change is at most sqrt(nu), its Definition 2 \
                   that the bias is zero."
@@ -50,14 +50,14 @@ pub(super) fn changes(changes: &[ChangeSummary]) -> Table {
         corner: "change".to_owned(),
         beside: "",
         columns: ["models", "mean |M - m|", "sqrt(nu)", "Lemma 1", "bias", "decisions flipped"]
-            .map(|title| Column::number("", title))
+            .map(|title| TableColumn::number("", title))
             .into(),
         rows: rows.collect(),
     }
 }
 
 /// A row for each line, with numbers that the main table omits.
-fn details(entries: &[Entry<'_>], timings: &[Timing]) -> Table {
+fn details(entries: &[Entry<'_>], timings: &[Timing]) -> ReportTable {
     let mean = |summary: Option<&Summary>| {
         TableCell::plain(summary.map_or_else(|| "-".to_owned(), |summary| amount(summary.mean)))
     };
@@ -102,14 +102,14 @@ fn details(entries: &[Entry<'_>], timings: &[Timing]) -> Table {
         }
         cells.push(TableCell::plain(time));
         let contender = &line.contender;
-        Row {
+        TableRow {
             head: contender_name(contender),
             style: Some(style(contender)),
             is_ours: contender.label == "trex-o",
             cells,
         }
     });
-    Table {
+    ReportTable {
         caption: "Each line in full. Intervals are 95 %; costs by every norm are means; agreement \
                   is the validity of the authors' code: the share of found counterfactuals on \
                   which retrained models agree with the base."
@@ -133,29 +133,30 @@ fn details(entries: &[Entry<'_>], timings: &[Timing]) -> Table {
             "LO agreement",
             "time per factual",
         ]
-        .map(|title| Column::number("", title))
+        .map(|title| TableColumn::number("", title))
         .into(),
         rows: rows.collect(),
     }
 }
 
 /// The plausibility of the counterfactuals.
-fn plausibility(entries: &[Entry<'_>]) -> Table {
+fn plausibility(entries: &[Entry<'_>]) -> ReportTable {
     let mut neighbours: Vec<usize> = Vec::new();
     for (count, _) in entries.iter().flat_map(|entry| &entry.line.lof) {
         if !neighbours.contains(count) {
             neighbours.push(*count);
         }
     }
-    let mut columns = vec![Column::number("", "norm")];
+    let mut columns = vec![TableColumn::number("", "norm")];
     columns.extend(
-        neighbours.iter().map(|n| Column::number("mean of +1 and -1", &format!("n = {n}"))),
+        neighbours.iter().map(|n| TableColumn::number("mean of +1 and -1", &format!("n = {n}"))),
     );
-    columns
-        .extend(neighbours.iter().map(|n| Column::number("outlier factor", &format!("n = {n}"))));
+    columns.extend(
+        neighbours.iter().map(|n| TableColumn::number("outlier factor", &format!("n = {n}"))),
+    );
     columns.extend(
         ["distance to neighbours", "Mahalanobis", "log density"]
-            .map(|title| Column::number("other", title)),
+            .map(|title| TableColumn::number("other", title)),
     );
     let rows = entries.iter().map(|entry| {
         let line = &entry.line;
@@ -175,14 +176,14 @@ fn plausibility(entries: &[Entry<'_>]) -> Table {
         cells.push(number(line.neighbour_distance.as_ref()));
         cells.push(number(line.mahalanobis.as_ref()));
         cells.push(number(line.log_density.as_ref()));
-        Row {
+        TableRow {
             head: contender_name(&line.contender),
             style: Some(style(&line.contender)),
             is_ours: line.contender.label == "trex-o",
             cells,
         }
     });
-    Table {
+    ReportTable {
         caption: "Plausibility of counterfactuals: local outlier factors for several \
                   numbers of neighbours, and other measures, with 95 % intervals."
             .to_owned(),
@@ -194,15 +195,17 @@ fn plausibility(entries: &[Entry<'_>]) -> Table {
 }
 
 /// Results for each base model.
-fn bases(entries: &[Entry<'_>]) -> Table {
+fn bases(entries: &[Entry<'_>]) -> ReportTable {
     let count = entries.iter().map(|entry| entry.line.bases.len()).max().unwrap_or(0);
     if count < 2 {
-        return Table::default();
+        return ReportTable::default();
     }
-    let mut columns = vec![Column::number("", "norm")];
+    let mut columns = vec![TableColumn::number("", "norm")];
     for base in 0..count {
         let group = format!("base {}", base + 1);
-        columns.extend(["cost", "found", "validities"].map(|title| Column::number(&group, title)));
+        columns.extend(
+            ["cost", "found", "validities"].map(|title| TableColumn::number(&group, title)),
+        );
     }
     let rows = entries.iter().map(|entry| {
         let mut cells = vec![TableCell::plain(entry.line.norm.name())];
@@ -213,7 +216,7 @@ fn bases(entries: &[Entry<'_>]) -> Table {
             cells.push(TableCell::plain(validities.join(", ")));
         }
         cells.resize(columns.len(), TableCell::default());
-        Row {
+        TableRow {
             head: contender_name(&entry.line.contender),
             style: Some(style(&entry.line.contender)),
             is_ours: entry.line.contender.label == "trex-o",
@@ -222,22 +225,22 @@ fn bases(entries: &[Entry<'_>]) -> Table {
     });
     let rows = rows.collect();
     let caption = "Results for each base model; a single base model is weak evidence.".to_owned();
-    Table { caption, corner: "method".to_owned(), beside: "", columns, rows }
+    ReportTable { caption, corner: "method".to_owned(), beside: "", columns, rows }
 }
 
-fn base_models(comparison: &Comparison) -> Table {
+fn base_models(comparison: &Comparison) -> ReportTable {
     let data = &comparison.data;
     let rows = data.bases.iter().enumerate().map(|(index, base)| {
         let print: String = base.model.chars().take(12).collect();
         let cells =
             [percent(base.accuracy), base.rejected.to_string(), base.factuals.to_string(), print];
-        Row {
+        TableRow {
             head: format!("base {}", index + 1),
             cells: cells.into_iter().map(TableCell::plain).collect(),
-            ..Row::default()
+            ..TableRow::default()
         }
     });
-    Table {
+    ReportTable {
         caption: format!(
             "The base models, on {}: {}, {}, {}.",
             data.dataset,
@@ -248,7 +251,7 @@ fn base_models(comparison: &Comparison) -> Table {
         corner: "model".to_owned(),
         beside: "",
         columns: ["accuracy", "test rows rightly rejected", "of them explained", "fingerprint"]
-            .map(|title| Column::number("", title))
+            .map(|title| TableColumn::number("", title))
             .into(),
         rows: rows.collect(),
     }

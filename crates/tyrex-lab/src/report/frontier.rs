@@ -11,7 +11,7 @@ use tyrex::model::TrainParams;
 use tyrex::statistics::mean;
 
 use super::compare::{Entry, weakest};
-use super::document::{Column, Row, Section, Table, TableCell};
+use super::document::{ReportTable, Section, TableCell, TableColumn, TableRow};
 use super::number::{amount, counted, method_name, percent, signed};
 use super::tradeoff::{Series, norms, series, sweeps};
 
@@ -134,7 +134,7 @@ impl Place {
     }
 }
 
-fn table(places: &[Place], methods: &[&str], level: f64) -> Table {
+fn table(places: &[Place], methods: &[&str], level: f64) -> ReportTable {
     let cell =
         |text: Option<String>| TableCell::plain(text.unwrap_or_else(|| "\u{2013}".to_owned()));
     let change =
@@ -147,14 +147,15 @@ fn table(places: &[Place], methods: &[&str], level: f64) -> Table {
         cells.push(change(against(place.cost(&method_name(OTHER), level))));
         cells.push(change(place.against_cheapest(level)));
         cells.push(cell(place.cheapest_other(level).map(|(name, _)| name.to_owned())));
-        Row { head: place.title.clone(), cells, ..Row::default() }
+        TableRow { head: place.title.clone(), cells, ..TableRow::default() }
     });
     let own = method_name(OWN);
-    let mut columns: Vec<Column> = methods.iter().map(|name| Column::number("", name)).collect();
-    columns.push(Column::number("", &format!("{own} against {}", method_name(OTHER))));
-    columns.push(Column::number("", &format!("{own} against the cheapest other")));
-    columns.push(Column::number("", "the cheapest other"));
-    Table {
+    let mut columns: Vec<TableColumn> =
+        methods.iter().map(|name| TableColumn::number("", name)).collect();
+    columns.push(TableColumn::number("", &format!("{own} against {}", method_name(OTHER))));
+    columns.push(TableColumn::number("", &format!("{own} against the cheapest other")));
+    columns.push(TableColumn::number("", "the cheapest other"));
+    ReportTable {
         caption: format!("The mean cost at a validity of {}; a dash: not reached.", percent(level)),
         corner: "curves".to_owned(),
         beside: "",

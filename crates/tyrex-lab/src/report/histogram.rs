@@ -1,6 +1,6 @@
 //! Histograms of the stability.
 
-use super::document::{Column, Figures, Row, Section, Table, TableCell};
+use super::document::{Figures, ReportTable, Section, TableCell, TableColumn, TableRow};
 use super::number::{counted, interval, two_digits};
 use super::scale::Scale;
 use super::svg::{Chart, Mark, Style};
@@ -28,18 +28,18 @@ pub(super) fn describe(section: &mut Section, found: &Histograms) {
             summary.and_then(|summary| summary.sd).map(two_digits).unwrap_or_default(),
             summary.map(|summary| interval(summary, two_digits)).unwrap_or_default(),
         ];
-        Row {
+        TableRow {
             head: histogram.title.clone(),
             cells: cells.into_iter().map(TableCell::plain).collect(),
-            ..Row::default()
+            ..TableRow::default()
         }
     });
-    section.table(Table {
+    section.table(ReportTable {
         caption: "The same in numbers.".to_owned(),
         corner: "points".to_owned(),
         beside: "",
         columns: ["count", "mean", "sd", "95 % interval"]
-            .map(|title| Column::number("", title))
+            .map(|title| TableColumn::number("", title))
             .into(),
         rows: rows.collect(),
     });

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use super::document::{Column, Figures, Key, Row, Section, Table, TableCell};
+use super::document::{Figures, Key, ReportTable, Section, TableCell, TableColumn, TableRow};
 use super::number::{method_name, method_style, percent, two_digits};
 use super::svg::{self, Fill, Taken, free_place};
 use crate::experiment::result::{Map, Moons, Placed};
@@ -51,19 +51,19 @@ pub(super) fn describe(section: &mut Section, moons: &Moons) {
         let place =
             format!("({}, {})", two_digits(answer.at.0.into()), two_digits(answer.at.1.into()));
         let cells = [place, two_digits(answer.stability), percent(answer.survival)];
-        Row {
+        TableRow {
             head: method_name(&answer.label),
             style: Some(method_style(&answer.label)),
             is_ours: answer.label == "trex-o",
             cells: cells.into_iter().map(TableCell::plain).collect(),
         }
     });
-    section.table(Table {
+    section.table(ReportTable {
         caption: "One factual and the answers to it.".to_owned(),
         corner: "point".to_owned(),
         beside: "",
         columns: ["place", "stability", "retrained models that accept it"]
-            .map(|title| Column::number("", title))
+            .map(|title| TableColumn::number("", title))
             .into(),
         rows: rows.collect(),
     });

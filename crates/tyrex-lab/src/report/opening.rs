@@ -3,7 +3,7 @@
 use tyrex::counterfactual::Protocol;
 
 use super::claims::{Claim, ClaimVerdict};
-use super::document::{Block, Column, Row, Section, Table, TableCell, Tone};
+use super::document::{ReportTable, Section, SectionBlock, TableCell, TableColumn, TableRow, Tone};
 use super::number::{counted, seconds};
 use crate::experiment::result::Timing;
 use crate::experiment::{Experiment, Results, Task, World};
@@ -48,7 +48,7 @@ pub(super) fn run(results: &Results, timings: &[Timing]) -> Section {
         facts.push(("wall time", seconds(total)));
     }
     let facts = facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    section.blocks.push(Block::Facts(facts));
+    section.blocks.push(SectionBlock::Facts(facts));
     if results.quick {
         section.text(
             "This is the short run: few models, few factuals, one base model. It shows that \
@@ -138,7 +138,7 @@ pub(super) fn claims(claims: &[Claim]) -> Option<Section> {
          95 % interval of the differences lies on its side of zero, and is undecided if the \
          interval contains zero. The evidence is at the end.",
     );
-    section.blocks.push(Block::Shades(vec![
+    section.blocks.push(SectionBlock::Shades(vec![
         (Tone::Holds, "\u{2713} holds".to_owned()),
         (Tone::Fails, "\u{2717} does not".to_owned()),
         (Tone::Open, "? undecided, \u{2013} not tested".to_owned()),
@@ -166,11 +166,11 @@ pub(super) fn claims(claims: &[Claim]) -> Option<Section> {
                 let claim = of_title.iter().find(|claim| claim.place == *place);
                 claim.map(|claim| sign(claim.verdict)).unwrap_or_default()
             }));
-            Row { head: (*title).to_owned(), cells, ..Row::default() }
+            TableRow { head: (*title).to_owned(), cells, ..TableRow::default() }
         });
-        let mut columns = vec![Column::number("", "holds")];
-        columns.extend(places.iter().map(|place| Column::number("", place)));
-        section.table(Table {
+        let mut columns = vec![TableColumn::number("", "holds")];
+        columns.extend(places.iter().map(|place| TableColumn::number("", place)));
+        section.table(ReportTable {
             caption: "Where each holds.".to_owned(),
             corner: "claim".to_owned(),
             beside: "",
@@ -205,23 +205,23 @@ pub(super) fn evidence(claims: &[Claim]) -> Option<Section> {
         return None;
     }
     let mut section = Section::new("evidence", "The evidence for each claim");
-    let rows = claims.iter().map(|claim| Row {
+    let rows = claims.iter().map(|claim| TableRow {
         head: claim.place.clone(),
         cells: vec![
             TableCell::plain(claim.title.clone()),
             TableCell { tone: tone(claim.verdict), ..TableCell::plain(claim.verdict.name()) },
             TableCell::plain(claim.evidence.clone()),
         ],
-        ..Row::default()
+        ..TableRow::default()
     });
-    section.table(Table {
+    section.table(ReportTable {
         caption: "The evidence for each claim and cell.".to_owned(),
         corner: "where".to_owned(),
         beside: "",
         columns: vec![
-            Column::words("claim"),
-            Column::number("", "verdict"),
-            Column::words("evidence"),
+            TableColumn::words("claim"),
+            TableColumn::number("", "verdict"),
+            TableColumn::words("evidence"),
         ],
         rows: rows.collect(),
     });
@@ -235,13 +235,15 @@ pub(super) fn times(results: &Results, timings: &[Timing]) -> Option<Section> {
         let own = timings.iter().filter(|timing| timing.experiment == name && timing.what == what);
         own.map(|timing| timing.seconds).fold(0.0, |sum, seconds| sum + seconds)
     };
-    let row = |head: String, training: f64, rest: f64| Row {
+    let row = |head: String, training: f64, rest: f64| TableRow {
         head,
         cells: [training, rest, training + rest].map(|t| TableCell::plain(seconds(t))).into(),
-        ..Row::default()
+        ..TableRow::default()
     };
     let columns = || {
-        ["training", "everything else", "together"].map(|title| Column::number("", title)).into()
+        ["training", "everything else", "together"]
+            .map(|title| TableColumn::number("", title))
+            .into()
     };
     let mut by_dataset: Vec<(&str, f64, f64)> = Vec::new();
     let mut rows = Vec::new();
@@ -261,17 +263,17 @@ pub(super) fn times(results: &Results, timings: &[Timing]) -> Option<Section> {
         return None;
     }
     let total = by_dataset.iter().fold((0.0, 0.0), |(a, b), (_, c, d)| (a + c, b + d));
-    let mut of_datasets: Vec<Row> =
+    let mut of_datasets: Vec<TableRow> =
         by_dataset.into_iter().map(|(name, a, b)| row(name.to_owned(), a, b)).collect();
     of_datasets.push(row("all".to_owned(), total.0, total.1));
-    section.table(Table {
+    section.table(ReportTable {
         caption: "Wall time for each data set.".to_owned(),
         corner: "data".to_owned(),
         beside: "",
         columns: columns(),
         rows: of_datasets,
     });
-    section.table(Table {
+    section.table(ReportTable {
         caption: "Wall time for each experiment. Models are trained in the first experiment that \
                   needs them."
             .to_owned(),

@@ -143,7 +143,6 @@ impl Error {
 
     /// Whether the same statement may succeed on another connection: the connection was lost, or
     /// the server ended this transaction to resolve a deadlock.
-    #[must_use]
     pub fn is_lost_connection(&self) -> bool {
         let Self::Refused(error) = self else { return false };
         match error {

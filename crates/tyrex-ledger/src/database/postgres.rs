@@ -13,6 +13,7 @@ use super::{CONNECTIONS, Error, Opening, Result, WRITERS, check_ours, migrate, m
 pub(super) type Options = PgConnectOptions;
 pub(super) type Pool = PgPool;
 pub(super) type Connection = PoolConnection<Postgres>;
+pub(super) type Server = PgConnection;
 
 /// The time limit for getting a connection of the pool.
 const CONNECTING: Duration = Duration::from_secs(10);

@@ -20,7 +20,7 @@ impl Database {
     #[cfg_attr(not(feature = "postgres"), expect(clippy::unused_async, reason = "a server waits"))]
     pub async fn lock_for_service(&self) -> Result<ServiceLock> {
         let claimed = || Error::Claimed { address: self.address.clone() };
-        let lock = match self.either() {
+        let lock = match self.executor() {
             Either::Sqlite(pool) => {
                 let file = pool.connect_options().get_filename().to_owned();
                 Either::Sqlite(lock_beside(&file, &self.address)?.ok_or_else(claimed)?)

@@ -12,7 +12,7 @@ use super::entry::{CHANGED, Closing, Kind, Status, written};
 use super::error::{Error, Result};
 use super::promise::NewPromise;
 use super::{Ledger, Recorded};
-use crate::database::{Database, Transaction, from_row, on};
+use crate::database::{Database, Transaction, from_row, sql};
 use crate::new_id;
 
 /// How long to retry after a lost connection.
@@ -152,25 +152,16 @@ impl Append {
         let mut transaction = database.write().await?;
         let head = if transaction.is_postgres() {
             // A commit must wait for the disk, independent of the server's settings.
-            on!(transaction, connection => sqlx::query(
+            sql!(execute in transaction;
                 "SELECT set_config('synchronous_commit', 'on', true) \
-                 WHERE current_setting('synchronous_commit') = 'off'",
-            )
-            .execute(&mut **connection)
-            .await?
-            .rows_affected());
+                 WHERE current_setting('synchronous_commit') = 'off'")?;
             "SELECT count, hash FROM head WHERE one = 1 FOR UPDATE"
         } else {
             "SELECT count, hash FROM head WHERE one = 1"
         };
-        let head: Option<(i64, Vec<u8>)> = on!(transaction, connection => {
-            sqlx::query_as(head).fetch_optional(&mut **connection).await?
-        });
-        let last: Option<(i64, Vec<u8>)> = on!(transaction, connection => sqlx::query_as(
-            "SELECT sequence, hash FROM entries ORDER BY sequence DESC LIMIT 1",
-        )
-        .fetch_optional(&mut **connection)
-        .await?);
+        let head: Option<(i64, Vec<u8>)> = sql!(fetch_optional in transaction; head)?;
+        let last: Option<(i64, Vec<u8>)> = sql!(fetch_optional in transaction;
+            "SELECT sequence, hash FROM entries ORDER BY sequence DESC LIMIT 1")?;
         let (count, hash) = last.unwrap_or((0, Hash::START.0.to_vec()));
         let damaged = Error::Damaged {
             sequence: count as u64,
@@ -187,13 +178,10 @@ impl Append {
     /// The entry with this id, if it exists.
     pub(super) async fn find(&mut self, id: Uuid) -> Result<Option<Present>> {
         let id = id.to_string();
-        let found: Option<Present> = on!(self.transaction, connection => sqlx::query_as(
+        let found: Option<Present> = sql!(fetch_optional in self.transaction;
             "SELECT e.*, p.subject, p.document FROM entries e \
              LEFT JOIN payloads p ON p.sequence = e.sequence WHERE e.id = $1",
-        )
-        .bind(id)
-        .fetch_optional(&mut **connection)
-        .await?);
+            id)?;
         match found {
             // Also if an index that was exchanged leads to another entry.
             Some(Present { line, hash, .. }) if line.hash().0 != *hash => {
@@ -205,12 +193,9 @@ impl Append {
 
     /// How a promise was closed, if it was.
     async fn closed(&mut self, promise: i64) -> Result<Option<Status>> {
-        let name: Option<String> = on!(self.transaction, connection => {
-            sqlx::query_scalar("SELECT closed_as FROM entries WHERE closes = $1")
-                .bind(promise)
-                .fetch_optional(&mut **connection)
-                .await?
-        });
+        let name: Option<String> = sql!(value in self.transaction;
+            "SELECT closed_as FROM entries WHERE closes = $1",
+            promise)?;
         Ok(name.and_then(|name| Status::of_word(&name)))
     }
 
@@ -222,16 +207,9 @@ impl Append {
         line.holds_until = promise.holds_until.map(written);
         line.commitment = Some(payload.commitment().0.to_vec());
         let recorded = self.add(line).await?;
-        on!(self.transaction, connection => sqlx::query(
+        sql!(execute in self.transaction;
             "INSERT INTO payloads (sequence, salt, subject, document) VALUES ($1, $2, $3, $4)",
-        )
-        .bind(self.count)
-        .bind(&payload.salt)
-        .bind(&payload.subject)
-        .bind(&payload.document)
-        .execute(&mut **connection)
-        .await?
-        .rows_affected());
+            self.count, &payload.salt, &payload.subject, &payload.document)?;
         Ok(recorded)
     }
 
@@ -256,27 +234,13 @@ impl Append {
     /// Adds the next entry.
     pub(super) async fn add(&mut self, line: Line) -> Result<Recorded> {
         let hash = line.hash();
-        on!(self.transaction, connection => sqlx::query(
+        sql!(execute in self.transaction;
             "INSERT INTO entries (sequence, id, time, kind, model, request, holds_until, \
              commitment, closes, closed_as, forgets, previous, hash) \
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
-        )
-        .bind(line.sequence)
-        .bind(&line.id)
-        .bind(&line.time)
-        .bind(&line.kind)
-        .bind(&line.model)
-        .bind(&line.request)
-        .bind(&line.holds_until)
-        .bind(&line.commitment)
-        .bind(line.closes)
-        .bind(&line.closed_as)
-        .bind(&line.forgets)
-        .bind(&line.previous)
-        .bind(hash.0.to_vec())
-        .execute(&mut **connection)
-        .await?
-        .rows_affected());
+            line.sequence, &line.id, &line.time, &line.kind, &line.model, &line.request,
+            &line.holds_until, &line.commitment, line.closes, &line.closed_as, &line.forgets,
+            &line.previous, hash.0.to_vec())?;
         self.count = line.sequence;
         self.hash = hash;
         let damaged = |_| Error::Damaged {
@@ -293,14 +257,9 @@ impl Append {
     }
 
     pub(super) async fn commit(mut self) -> Result<()> {
-        on!(self.transaction, connection => {
-            sqlx::query("UPDATE head SET count = $1, hash = $2 WHERE one = 1")
-                .bind(self.count)
-                .bind(self.hash.0.to_vec())
-                .execute(&mut **connection)
-                .await?
-                .rows_affected()
-        });
+        sql!(execute in self.transaction;
+            "UPDATE head SET count = $1, hash = $2 WHERE one = 1",
+            self.count, self.hash.0.to_vec())?;
         Ok(self.transaction.commit().await?)
     }
 }

@@ -33,7 +33,6 @@ impl Hash {
     pub const START: Self = Self([0; 32]);
 
     /// The hash of these bytes, if there are 32.
-    #[must_use]
     pub fn of_bytes(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
     }

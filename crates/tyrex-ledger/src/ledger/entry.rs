@@ -127,7 +127,6 @@ pub enum Kind {
 
 impl Kind {
     /// The name in the database.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Promise => "promise",
@@ -150,7 +149,6 @@ pub enum Closing {
 
 impl Closing {
     /// The name in the database.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.word()
     }
@@ -184,7 +182,6 @@ pub enum Status {
 
 impl Status {
     /// The name, as in documents.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.word()
     }
@@ -200,7 +197,6 @@ choices! { Status "status" {
 
 impl Entry {
     /// The promise, if it is one.
-    #[must_use]
     pub fn promise(&self) -> Option<&Promised> {
         match &self.content {
             Content::Promise(promised) => Some(promised),
@@ -209,7 +205,6 @@ impl Entry {
     }
 
     /// Its personal data, if it is a promise that is not forgotten.
-    #[must_use]
     pub fn given(&self) -> Option<&Given> {
         self.promise()?.given.as_ref()
     }
@@ -232,7 +227,6 @@ impl Entry {
     }
 
     /// The kind of the entry.
-    #[must_use]
     pub fn kind(&self) -> Kind {
         match self.content {
             Content::Promise(_) => Kind::Promise,

@@ -13,7 +13,7 @@ use super::chain::Hash;
 use super::entry::{Kind, forgets};
 use super::error::{Error, Result};
 use super::promise::check_subject;
-use crate::database::{self, Either, PATIENCE, on};
+use crate::database::{self, Either, PATIENCE, sql};
 use crate::new_id;
 
 /// The result of an erasure.
@@ -31,7 +31,6 @@ pub struct Forgotten {
 
 impl Forgotten {
     /// Whether nothing was found.
-    #[must_use]
     pub fn is_nothing(&self) -> bool {
         self.promises.is_empty() && self.jobs.is_empty()
     }
@@ -75,13 +74,10 @@ impl Ledger {
             return Ok((promises, Some(present.line.hash())));
         }
         // An expression, so that no index is used: one that was damaged would leave data behind.
-        let found: Vec<(i64, String)> = on!(append.transaction, connection => sqlx::query_as(
+        let found: Vec<(i64, String)> = sql!(fetch_all in append.transaction;
             "SELECT p.sequence, e.id FROM payloads p JOIN entries e ON e.sequence = p.sequence \
              WHERE p.subject || '' = $1 ORDER BY p.sequence",
-        )
-        .bind(subject)
-        .fetch_all(&mut **connection)
-        .await?);
+            subject)?;
         let (sequences, ids): (Vec<i64>, Vec<String>) = found.into_iter().unzip();
         let removed = append.forget_in_jobs(subject, &ids).await?;
         jobs.lock().unwrap_or_else(PoisonError::into_inner).extend(removed);
@@ -90,13 +86,9 @@ impl Ledger {
             append.commit().await?;
             return Ok((promises, None));
         }
-        on!(append.transaction, connection => {
-            sqlx::query("DELETE FROM payloads WHERE subject || '' = $1")
-                .bind(subject)
-                .execute(&mut **connection)
-                .await?
-                .rows_affected()
-        });
+        sql!(execute in append.transaction;
+            "DELETE FROM payloads WHERE subject || '' = $1",
+            subject)?;
         let mut line = append.line(own, Kind::Forgotten);
         line.forgets = Some(serde_json::Value::from(promises.clone()).to_string());
         let recorded = append.add(line).await?;
@@ -124,7 +116,7 @@ impl Ledger {
     }
 
     async fn try_wipe(&self) -> database::Result<()> {
-        match self.database.writers().either() {
+        match self.database.writers().executor() {
             Either::Sqlite(pool) => {
                 let mut connection = pool.acquire().await?;
                 sqlx::query("VACUUM").execute(&mut *connection).await?;

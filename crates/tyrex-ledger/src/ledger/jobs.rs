@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::append::Append;
 use super::error::{Error, Result};
-use crate::database::on;
+use crate::database::sql;
 
 /// A job that may hold personal data.
 struct Job {
@@ -50,11 +50,7 @@ impl Append {
             if !job.is_finished {
                 return Err(Error::Unfinished { job: job.id });
             }
-            on!(self.transaction, connection => sqlx::query("DELETE FROM jobs WHERE id = $1")
-                .bind(&job.id)
-                .execute(&mut **connection)
-                .await?
-                .rows_affected());
+            sql!(execute in self.transaction; "DELETE FROM jobs WHERE id = $1", &job.id)?;
             removed.extend(Uuid::parse_str(&job.id));
         }
         Ok(removed)
@@ -64,21 +60,11 @@ impl Append {
     async fn jobs(&mut self) -> Result<Vec<Job>> {
         if self.transaction.is_postgres() {
             // SQLite allows only one writer anyway.
-            on!(self.transaction, connection => {
-                sqlx::query("LOCK TABLE jobs IN SHARE ROW EXCLUSIVE MODE")
-                    .execute(&mut **connection)
-                    .await?
-                    .rows_affected()
-            });
+            sql!(execute in self.transaction; "LOCK TABLE jobs IN SHARE ROW EXCLUSIVE MODE")?;
         }
-        let jobs: Vec<(String, String, String, Option<String>)> = on!(self.transaction, connection => {
-            sqlx::query_as(
-                "SELECT id, kind, state, finished FROM jobs WHERE kind IN ('explain', 'audit') \
-                 ORDER BY id",
-            )
-            .fetch_all(&mut **connection)
-            .await?
-        });
+        let jobs: Vec<(String, String, String, Option<String>)> = sql!(fetch_all in self.transaction;
+            "SELECT id, kind, state, finished FROM jobs WHERE kind IN ('explain', 'audit') \
+             ORDER BY id")?;
         let job = |(id, kind, state, finished): (String, String, String, Option<String>)| Job {
             id,
             is_audit: kind == "audit",
@@ -95,9 +81,7 @@ impl Append {
         } else {
             "SELECT question FROM jobs WHERE id = $1"
         };
-        let text: Option<String> = on!(self.transaction, connection => {
-            sqlx::query_scalar(text).bind(&job.id).fetch_one(&mut **connection).await?
-        });
+        let text: Option<String> = sql!(one_value in self.transaction; text, &job.id)?;
         let text = text.unwrap_or_default();
         if job.is_audit {
             // A random id does not appear in a text by chance.

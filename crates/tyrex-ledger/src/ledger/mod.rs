@@ -60,13 +60,11 @@ pub struct Recorded {
 
 impl Ledger {
     /// The ledger of a database.
-    #[must_use]
     pub fn new(database: Database) -> Self {
         Self { database }
     }
 
     /// Its database.
-    #[must_use]
     pub fn database(&self) -> &Database {
         &self.database
     }

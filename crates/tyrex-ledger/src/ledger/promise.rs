@@ -34,7 +34,6 @@ pub struct NewPromise {
 impl NewPromise {
     /// The advice of an explainer, with a new id. `None` if there is no advice, or if it is a point
     /// and not a row.
-    #[must_use]
     pub fn of(
         explainer: &Explainer,
         advice: &Advice,
@@ -95,7 +94,6 @@ pub fn check_subject(subject: &str) -> Result<()> {
 impl Entry {
     /// The promise as the library audits it, under the entry's id; `None` for an entry that is not
     /// a promise, and for one whose personal data was erased.
-    #[must_use]
     pub fn written(&self) -> Option<WrittenPromise> {
         let given = self.given()?;
         let values = |values: &Values| {

@@ -11,7 +11,7 @@ use super::chain::{Hash, Line};
 use super::entry::{CHANGED, Entry, Found, Kind, Status, forgets, written};
 use super::error::{Error, Result};
 use super::verify::Check;
-use crate::database::{Transaction, from_row, on};
+use crate::database::{Transaction, from_row, sql};
 
 /// A statement over entries and their status at a time (`$1`).
 ///
@@ -84,24 +84,18 @@ impl Ledger {
     /// One entry.
     pub async fn entry(&self, id: Uuid) -> Result<Entry> {
         let mut snapshot = self.database.snapshot().await?;
-        let found: Option<Found> = on!(snapshot, connection => sqlx::query_as(entries!("WHERE id = $2"))
-            .bind(written(Timestamp::now()))
-            .bind(id.to_string())
-            .fetch_optional(&mut **connection)
-            .await?);
+        let found: Option<Found> = sql!(fetch_optional in snapshot;
+            entries!("WHERE id = $2"),
+            written(Timestamp::now()), id.to_string())?;
         Self::checked(snapshot, found.ok_or(Error::Absent(id))?).await
     }
 
     /// The entry at a position.
     pub async fn at(&self, sequence: u64) -> Result<Entry> {
         let mut snapshot = self.database.snapshot().await?;
-        let found: Option<Found> = on!(snapshot, connection => {
-            sqlx::query_as(entries!("WHERE sequence = $2"))
-                .bind(written(Timestamp::now()))
-                .bind(whole(sequence))
-                .fetch_optional(&mut **connection)
-                .await?
-        });
+        let found: Option<Found> = sql!(fetch_optional in snapshot;
+            entries!("WHERE sequence = $2"),
+            written(Timestamp::now()), whole(sequence))?;
         Self::checked(snapshot, found.ok_or(Error::Beyond(sequence))?).await
     }
 
@@ -126,9 +120,8 @@ impl Ledger {
 
     /// The stored head of the ledger.
     pub async fn head(&self) -> Result<Head> {
-        let head: Option<(i64, Vec<u8>)> = on!(self.database, pool => {
-            sqlx::query_as("SELECT count, hash FROM head WHERE one = 1").fetch_optional(pool).await?
-        });
+        let head: Option<(i64, Vec<u8>)> =
+            sql!(fetch_optional in self.database; "SELECT count, hash FROM head WHERE one = 1")?;
         let read = |(count, hash): (i64, Vec<u8>)| {
             Some(Head { count: u64::try_from(count).ok()?, hash: Hash::of_bytes(&hash)? })
         };
@@ -141,26 +134,21 @@ impl Ledger {
 
 /// The entries of a snapshot that match a filter.
 async fn listed(snapshot: &mut Transaction, filter: &Filter) -> Result<Vec<Entry>> {
-    let found: Vec<Found> = on!(snapshot, connection => sqlx::query_as(entries!(
-        "WHERE ($2 OR kind = 'promise') \
-           AND (CAST($3 AS TEXT) IS NULL OR status = $3) \
-           AND (CAST($4 AS TEXT) IS NULL OR subject = $4) \
-           AND (CAST($5 AS TEXT) IS NULL \
-                OR substr(model, 1, length(CAST($5 AS TEXT))) = $5) \
-           AND (CAST($6 AS TEXT) IS NULL OR time >= $6) \
-           AND sequence > $7 \
+    let found: Vec<Found> = sql!(fetch_all in snapshot;
+        entries!(
+         "WHERE ($2 OR kind = 'promise') \
+         AND (CAST($3 AS TEXT) IS NULL OR status = $3) \
+         AND (CAST($4 AS TEXT) IS NULL OR subject = $4) \
+         AND (CAST($5 AS TEXT) IS NULL \
+         OR substr(model, 1, length(CAST($5 AS TEXT))) = $5) \
+         AND (CAST($6 AS TEXT) IS NULL OR time >= $6) \
+         AND sequence > $7 \
          ORDER BY sequence LIMIT $8"
-    ))
-        .bind(written(Timestamp::now()))
-        .bind(filter.all_kinds)
-        .bind(filter.status.map(Status::name))
-        .bind(filter.subject.as_deref())
-        .bind(filter.model.as_deref())
-        .bind(filter.since.map(written))
-        .bind(filter.after.map_or(0, whole))
-        .bind(filter.limit.map_or(i64::MAX, |limit| whole(limit as u64)))
-        .fetch_all(&mut **connection)
-        .await?);
+         ),
+        written(Timestamp::now()), filter.all_kinds, filter.status.map(Status::name),
+        filter.subject.as_deref(), filter.model.as_deref(), filter.since.map(written),
+        filter.after.map_or(0, whole),
+        filter.limit.map_or(i64::MAX, |limit| whole(limit as u64)))?;
     // All promises, not only those found: one that only seems forgotten could be open.
     check_endings(snapshot).await?;
     found.into_iter().map(Found::entry).collect()
@@ -169,11 +157,8 @@ async fn listed(snapshot: &mut Transaction, filter: &Filter) -> Result<Vec<Entry
 /// Rejects a ledger with a closing or an erasure that was changed, or where personal data is missing
 /// and no entry records its erasure.
 async fn check_endings(snapshot: &mut Transaction) -> Result<()> {
-    let endings: Vec<Ending> = on!(snapshot, connection => sqlx::query_as(
-        "SELECT * FROM entries WHERE kind <> 'promise' ORDER BY sequence",
-    )
-    .fetch_all(&mut **connection)
-    .await?);
+    let endings: Vec<Ending> = sql!(fetch_all in snapshot;
+        "SELECT * FROM entries WHERE kind <> 'promise' ORDER BY sequence")?;
     let mut forgotten = BTreeSet::new();
     for Ending { line, hash } in endings {
         let damaged = |problem| Error::Damaged { sequence: line.sequence as u64, problem };
@@ -184,12 +169,9 @@ async fn check_endings(snapshot: &mut Transaction) -> Result<()> {
             forgotten.extend(forgets(line.forgets.as_deref()).map_err(damaged)?);
         }
     }
-    let bare: Vec<i64> = on!(snapshot, connection => sqlx::query_scalar(
+    let bare: Vec<i64> = sql!(values in snapshot;
         "SELECT e.sequence FROM entries e LEFT JOIN payloads p ON p.sequence = e.sequence \
-         WHERE e.kind = 'promise' AND p.sequence IS NULL ORDER BY e.sequence",
-    )
-    .fetch_all(&mut **connection)
-    .await?);
+         WHERE e.kind = 'promise' AND p.sequence IS NULL ORDER BY e.sequence")?;
     match bare.into_iter().map(|sequence| sequence as u64).find(|own| !forgotten.contains(own)) {
         None => Ok(()),
         Some(sequence) => Err(Error::Damaged {

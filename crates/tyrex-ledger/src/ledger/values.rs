@@ -13,20 +13,17 @@ pub struct Values(Vec<(String, Value)>);
 
 impl Values {
     /// The values of a row.
-    #[must_use]
     pub fn of(schema: &Schema, row: &Row) -> Self {
         let names = schema.features.iter().map(|feature| feature.name.clone());
         Self(names.zip(row.values().iter().cloned()).collect())
     }
 
     /// The value of a feature.
-    #[must_use]
     pub fn value(&self, feature: &str) -> Option<&Value> {
         self.0.iter().find(|(name, _)| name == feature).map(|(_, value)| value)
     }
 
     /// Names and values, in order.
-    #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (&**name, value))
     }

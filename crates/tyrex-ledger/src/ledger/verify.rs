@@ -9,7 +9,7 @@ use super::Ledger;
 use super::chain::{Hash, Line, Payload};
 use super::entry::{CHANGED, Kind, forgets};
 use super::error::Result;
-use crate::database::{Either, Transaction, from_row, on};
+use crate::database::{Either, Transaction, from_row, sql};
 
 /// Entries read at a time.
 const PAGE: i64 = 1000;
@@ -81,13 +81,11 @@ impl fmt::Display for Problem {
 
 impl Verification {
     /// Whether there is no problem.
-    #[must_use]
     pub fn is_sound(&self) -> bool {
         self.problem.is_none()
     }
 
-    /// What was shown, in words.
-    #[must_use]
+    /// The result as a sentence.
     pub fn sentence(&self) -> String {
         match (&self.problem, self.covered) {
             (Some(problem), _) => problem.to_string(),
@@ -276,9 +274,7 @@ impl<'a> Check<'a> {
         if problem.trouble != Trouble::Edited {
             return Ok(problem);
         }
-        let count: i64 = on!(snapshot, connection => {
-            sqlx::query_scalar("SELECT count(*) FROM entries").fetch_one(&mut **connection).await?
-        });
+        let count: i64 = sql!(one_value in snapshot; "SELECT count(*) FROM entries")?;
         let places = 1..=count.saturating_add(1);
         let written_at = |&place: &i64| stored.line.hash_at(place).0 == *stored.hash;
         Ok(match places.into_iter().find(written_at) {
@@ -291,9 +287,8 @@ impl<'a> Check<'a> {
 
     /// Checks the end of the chain.
     async fn end(&self, snapshot: &mut Transaction) -> Result<Option<Problem>> {
-        let heads: Result<Vec<(i64, i64, Vec<u8>)>, sqlx::Error> = on!(snapshot, connection => {
-            sqlx::query_as("SELECT one, count, hash FROM head").fetch_all(&mut **connection).await
-        });
+        let heads: Result<Vec<(i64, i64, Vec<u8>)>, sqlx::Error> =
+            sql!(fetch_all in snapshot; "SELECT one, count, hash FROM head");
         let heads = match heads {
             Err(sqlx::Error::ColumnDecode { .. }) => Vec::new(),
             other => other?,
@@ -325,12 +320,9 @@ impl<'a> Check<'a> {
 
     /// Checks the personal data.
     async fn payloads(&self, snapshot: &mut Transaction) -> Result<Option<Problem>> {
-        let stray: Option<i64> = on!(snapshot, connection => sqlx::query_scalar(
+        let stray: Option<i64> = sql!(one_value in snapshot;
             "SELECT min(sequence) FROM payloads WHERE sequence NOT IN \
-             (SELECT sequence FROM entries WHERE kind = 'promise')",
-        )
-        .fetch_one(&mut **connection)
-        .await?);
+             (SELECT sequence FROM entries WHERE kind = 'promise')")?;
         let problem = |sequence: u64, trouble: Trouble, what: &str| Problem {
             sequence: Some(sequence),
             trouble,
@@ -369,7 +361,7 @@ impl<'a> Check<'a> {
 /// Compares the indexes of SQLite with their tables: statements that use an index do not see what it
 /// leaves out.
 async fn indexes(snapshot: &mut Transaction) -> Result<Option<Problem>> {
-    let connection = match snapshot.either() {
+    let connection = match snapshot.executor() {
         Either::Sqlite(connection) => connection,
         #[cfg(feature = "postgres")]
         Either::Postgres(_) => return Ok(None),
@@ -381,7 +373,7 @@ async fn indexes(snapshot: &mut Transaction) -> Result<Option<Problem>> {
         "PRAGMA integrity_check(payloads)",
         "PRAGMA integrity_check(head)",
     ] {
-        let found: Vec<String> = sqlx::query_scalar(check).fetch_all(&mut **connection).await?;
+        let found: Vec<String> = sqlx::query_scalar(check).fetch_all(&mut *connection).await?;
         // A page that could not be read is no finding about its content.
         if let Some(problem) = found.iter().find(|line| line.contains("error code=")) {
             return Err(sqlx::Error::Io(std::io::Error::other(problem.clone())).into());
@@ -399,13 +391,9 @@ async fn page(
     after: i64,
     limit: i64,
 ) -> Result<Vec<Stored>, sqlx::Error> {
-    on!(snapshot, connection => sqlx::query_as(
+    sql!(fetch_all in snapshot;
         "SELECT e.*, p.salt, p.subject, p.document FROM entries e \
          LEFT JOIN payloads p ON p.sequence = e.sequence \
          WHERE e.sequence > $1 ORDER BY e.sequence LIMIT $2",
-    )
-    .bind(after)
-    .bind(limit)
-    .fetch_all(&mut **connection)
-    .await)
+        after, limit)
 }

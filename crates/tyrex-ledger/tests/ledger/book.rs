@@ -1,4 +1,4 @@
-//! What is recorded, and how it is found again.
+//! Recorded entries, and queries for them.
 
 use std::time::Duration;
 
@@ -167,7 +167,7 @@ async fn nothing_is_left_of_whoever_is_forgotten() {
         // Nothing more to forget, and nothing more is written.
         let again = ledger.forget("ZEBRA-4711").await.unwrap();
         assert_eq!((again.promises, again.hash), (Vec::new(), None));
-        // What is recorded again under the same name stays forgotten.
+        // Recording under the same id again does not restore erased data.
         assert_eq!(ledger.head().await.unwrap().count, head.count + 1);
     }
 }

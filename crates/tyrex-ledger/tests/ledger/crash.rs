@@ -89,7 +89,7 @@ fn four_writers_at_once_make_one_chain() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("advice.db");
     let started = Instant::now();
-    // Nobody has made the file yet: they quarrel about that, too.
+    // The file does not exist yet, so the processes also compete to create it.
     let children: Vec<_> = (0..WRITERS)
         .map(|seed| recorder(file.to_str().unwrap(), seed, Some(EACH)).spawn().unwrap())
         .collect();

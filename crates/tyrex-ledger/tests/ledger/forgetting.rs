@@ -40,7 +40,7 @@ async fn job(
     id
 }
 
-/// A question that names somebody.
+/// A question that names a subject.
 fn advice_for(subject: &str) -> String {
     serde_json::json!({"kind": "explain", "recording": {"subjects": ["x", subject]}}).to_string()
 }

@@ -94,7 +94,7 @@ fn finished_jobs_that_hold_a_subject_go_and_leave_nothing_in_the_tables() {
         }
         let forgotten = ledger.forget("a").await.unwrap();
         assert_eq!((forgotten.promises.len(), forgotten.jobs.len()), (1, 2));
-        // What is deleted stays in a table until it is written anew.
+        // Deleted rows stay in a table until it is rewritten.
         let sizes: (i64, i64, i64) = sqlx::query_as(
             "SELECT pg_relation_size('payloads'), pg_relation_size('jobs'), \
              pg_relation_size('job_rows')",
@@ -127,7 +127,7 @@ fn entries_cannot_be_changed_and_it_is_found_if_they_are() {
             let error = sqlx::query(refused).execute(&mut connection).await.unwrap_err();
             assert!(error.to_string().contains("append-only"), "{refused}: {error}");
         }
-        // A database can only be copied while nobody is connected to it.
+        // A database can only be copied without open connections.
         connection.close().await.unwrap();
         ledger.database().close().await;
         let cases = [

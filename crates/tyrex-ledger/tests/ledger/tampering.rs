@@ -332,7 +332,7 @@ proptest! {
     }
 }
 
-/// What is wrong is named, and where.
+/// The problem and its place are named.
 #[test]
 fn the_first_bad_entry_is_named() {
     let cases: [(&str, Trouble, Option<u64>); 10] = [
@@ -544,7 +544,7 @@ fn a_definition_that_is_not_text_is_an_error() {
     }
 }
 
-/// Personal data that were exchanged or edited are no answer, whoever asks for them.
+/// Exchanged or edited personal data are never returned.
 #[test]
 fn personal_data_that_were_changed_are_not_read() {
     let swap = "UPDATE payloads SET sequence = CASE sequence WHEN 1 THEN -2 ELSE -1 END \

@@ -33,7 +33,6 @@ impl Role {
     pub const ALL: [Self; 3] = [Self::Read, Self::Explain, Self::Admin];
 
     /// Its name.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -43,7 +42,6 @@ impl Role {
     }
 
     /// The role of this name.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.name() == name)
     }

@@ -12,7 +12,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 use tyrex::file::hex;
-use tyrex_ledger::database::{self, Database, from_row, on};
+use tyrex_ledger::database::{self, Database, from_row, sql};
 
 use super::{Caller, Role};
 
@@ -49,7 +49,6 @@ pub struct Token {
 
 impl Token {
     /// Whether it is neither revoked nor expired at this time.
-    #[must_use]
     pub fn is_good(&self, now: Timestamp) -> bool {
         self.revoked.is_none() && self.expires.is_none_or(|end| now < end)
     }
@@ -99,7 +98,7 @@ impl From<sqlx::Error> for Error {
 
 /// A row of the table.
 #[derive(Debug)]
-struct Line {
+struct TokenRow {
     id: String,
     name: String,
     role: String,
@@ -108,9 +107,9 @@ struct Line {
     expires: Option<String>,
     revoked: Option<String>,
 }
-from_row!(Line { id, name, role, hash, created, expires, revoked });
+from_row!(TokenRow { id, name, role, hash, created, expires, revoked });
 
-impl Line {
+impl TokenRow {
     fn token(self) -> Result<Token, Error> {
         let damaged = || Error::Damaged(self.id.clone());
         let moment = |text: &str| text.parse::<Timestamp>().map_err(|_| damaged());
@@ -127,7 +126,6 @@ impl Line {
 
 impl Tokens {
     /// The tokens of this database.
-    #[must_use]
     pub fn new(database: Database) -> Self {
         Self { database }
     }
@@ -152,16 +150,10 @@ impl Tokens {
         let hash = Sha256::digest(&text).to_vec();
         let statement = "INSERT INTO tokens (id, name, role, hash, created, expires) \
                          VALUES ($1, $2, $3, $4, $5, $6)";
-        on!(self.database.writers(), pool => sqlx::query(statement)
-            .bind(&id)
-            .bind(name)
-            .bind(role.name())
-            .bind(&hash)
-            .bind(created.to_string())
-            .bind(expires.map(|moment| moment.to_string()))
-            .execute(pool)
-            .await?
-            .rows_affected());
+        sql!(execute in self.database.writers();
+            statement,
+            &id, name, role.name(), &hash, created.to_string(),
+            expires.map(|moment| moment.to_string()))?;
         let name = name.to_owned();
         Ok(NewToken { text, token: Token { id, name, role, created, expires, revoked: None } })
     }
@@ -169,9 +161,8 @@ impl Tokens {
     /// All tokens, the oldest first.
     pub async fn list(&self) -> Result<Vec<Token>, Error> {
         let statement = "SELECT id, name, role, hash, created, expires, revoked FROM tokens";
-        let lines: Vec<Line> =
-            on!(self.database, pool => sqlx::query_as(statement).fetch_all(pool).await?);
-        let mut tokens = lines.into_iter().map(Line::token).collect::<Result<Vec<_>, _>>()?;
+        let lines: Vec<TokenRow> = sql!(fetch_all in self.database; statement)?;
+        let mut tokens = lines.into_iter().map(TokenRow::token).collect::<Result<Vec<_>, _>>()?;
         tokens.sort_by(|one, other| (one.created, &one.id).cmp(&(other.created, &other.id)));
         Ok(tokens)
     }
@@ -185,12 +176,7 @@ impl Tokens {
     /// Revokes a token. A second call changes nothing.
     pub async fn revoke(&self, id: &str) -> Result<Token, Error> {
         let statement = "UPDATE tokens SET revoked = $2 WHERE id = $1 AND revoked IS NULL";
-        on!(self.database.writers(), pool => sqlx::query(statement)
-            .bind(id)
-            .bind(Timestamp::now().to_string())
-            .execute(pool)
-            .await?
-            .rows_affected());
+        sql!(execute in self.database.writers(); statement, id, Timestamp::now().to_string())?;
         let line = self.line(id).await?.ok_or_else(|| Error::Absent(id.to_owned()))?;
         line.token()
     }
@@ -219,13 +205,10 @@ impl Tokens {
         Ok(line.token()?.is_good(Timestamp::now()))
     }
 
-    async fn line(&self, id: &str) -> Result<Option<Line>, Error> {
+    async fn line(&self, id: &str) -> Result<Option<TokenRow>, Error> {
         let statement = "SELECT id, name, role, hash, created, expires, revoked FROM tokens \
                          WHERE id = $1";
-        Ok(on!(self.database, pool => sqlx::query_as(statement)
-            .bind(id)
-            .fetch_optional(pool)
-            .await?))
+        Ok(sql!(fetch_optional in self.database; statement, id)?)
     }
 }
 

@@ -7,7 +7,8 @@ use tyrex::Explainer;
 use tyrex::counterfactual::Tick;
 use tyrex::data::Schema;
 use tyrex::explain::{
-    Candidate, Gate, GateReport, Meaning, Reference, WrittenPromise, embedded_schema, import_bytes,
+    Gate, GateCandidate, GateReport, Meaning, Reference, WrittenPromise, embedded_schema,
+    import_bytes,
 };
 use tyrex::model::files::{ImportOptions, ModelFile};
 use tyrex_ledger::ledger::Entry;
@@ -88,7 +89,7 @@ impl GateQuestion {
             .map(|(place, contender)| contender.read(place, active, promises))
             .collect::<Result<_>>()?;
         drop(alone);
-        let candidates: Vec<Candidate<'_>> = read.iter().map(Read::candidate).collect();
+        let candidates: Vec<GateCandidate<'_>> = read.iter().map(Read::candidate).collect();
         let report = self.gate.judge(&candidates, promises, |tick| {
             if tick == Tick::Answered {
                 step();
@@ -110,14 +111,14 @@ enum Read<'a> {
 }
 
 impl Read<'_> {
-    fn candidate(&self) -> Candidate<'_> {
+    fn candidate(&self) -> GateCandidate<'_> {
         match self {
-            Self::Served(served) => Candidate {
+            Self::Served(served) => GateCandidate {
                 name: served.id().to_owned(),
                 explainer: served.explainer(),
                 has_only_promises: false,
             },
-            Self::File { name, explainer, has_only_promises } => Candidate {
+            Self::File { name, explainer, has_only_promises } => GateCandidate {
                 name: (*name).to_owned(),
                 explainer,
                 has_only_promises: *has_only_promises,

@@ -56,6 +56,12 @@ pub enum Error {
     Broken(String),
 }
 
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Self {
+        database::Error::from(error).into()
+    }
+}
+
 impl Error {
     /// An [`Error::Field`].
     pub(crate) fn field(field: impl Into<String>, problem: impl Into<String>) -> Self {

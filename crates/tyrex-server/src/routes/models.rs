@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tyrex::counterfactual::{MethodSpec, Protocol};
 use tyrex::data::FeatureValue;
-use tyrex::explain::{Applicant, CONFIDENCE, FeatureDocument, Named, PROMISE, Performance};
+use tyrex::explain::{Applicant, CONFIDENCE, FeatureDocument, NamedValues, PROMISE, Performance};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{Admin, Explaining, Reader};
@@ -30,9 +30,9 @@ pub(crate) struct ModelList {
     models: Vec<ModelSummary>,
 }
 
-/// A summary of a model.
+/// The fields that a list and a description of a model share.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ModelSummary {
+pub(crate) struct ModelHead {
     /// Its name.
     #[schema(example = "german")]
     id: String,
@@ -43,9 +43,6 @@ pub(crate) struct ModelSummary {
     /// Its kind: `network` (with gradients) or `trees` (without).
     #[schema(example = "network")]
     kind: &'static str,
-    /// The number of features.
-    #[serde(rename = "features")]
-    feature_count: usize,
     /// The number of its rows.
     rows: usize,
     /// The number of rows that it was trained on, as far as they are known.
@@ -62,33 +59,23 @@ pub(crate) struct ModelSummary {
     ensemble: EnsembleSummary,
 }
 
+/// A summary of a model.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ModelSummary {
+    #[serde(flatten)]
+    head: ModelHead,
+    /// The number of features.
+    #[serde(rename = "features")]
+    feature_count: usize,
+}
+
 /// A model in full.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ModelDetail {
-    /// Its name.
-    id: String,
-    /// Whether it is the active model.
-    active: bool,
-    /// Its fingerprint, which depends on the weights.
-    fingerprint: String,
-    /// Its kind: `network` (with gradients) or `trees` (without).
-    #[schema(example = "network")]
-    kind: &'static str,
+    #[serde(flatten)]
+    head: ModelHead,
     /// The features it takes, in their order.
     features: Vec<FeatureDocument>,
-    /// The number of its rows.
-    rows: usize,
-    /// The number of rows that it was trained on, as far as they are known.
-    reference: usize,
-    /// The number of rejected applicants among them.
-    rejected: usize,
-    /// When it was added.
-    #[schema(value_type = String, format = DateTime)]
-    created: Timestamp,
-    /// Its source.
-    origin: String,
-    /// Its retrained versions.
-    ensemble: EnsembleSummary,
     /// The promises that its retrained models can show, if it has models to search over.
     #[serde(skip_serializing_if = "Option::is_none")]
     promise: Option<PromiseRange>,
@@ -159,14 +146,13 @@ pub(crate) struct MethodDocument {
     sentence: &'static str,
 }
 
-impl ModelSummary {
+impl ModelHead {
     fn of(served: &Served, active: Option<&str>) -> Self {
         Self {
             id: served.id().to_owned(),
             active: active == Some(served.id()),
             fingerprint: served.fingerprint().to_owned(),
             kind: served.explainer().model().summary().kind(),
-            feature_count: served.explainer().schema().features.len(),
             rows: served.rows(),
             reference: served.explainer().reference().training_rows().len(),
             rejected: served.rejected(),
@@ -177,22 +163,20 @@ impl ModelSummary {
     }
 }
 
+impl ModelSummary {
+    fn of(served: &Served, active: Option<&str>) -> Self {
+        let feature_count = served.explainer().schema().features.len();
+        Self { head: ModelHead::of(served, active), feature_count }
+    }
+}
+
 impl ModelDetail {
     fn of(served: &Served, active: Option<&str>) -> Result<Self, Problem> {
         let explainer = served.explainer();
         let label = &explainer.schema().label;
         Ok(Self {
-            id: served.id().to_owned(),
-            active: active == Some(served.id()),
-            fingerprint: served.fingerprint().to_owned(),
-            kind: served.explainer().model().summary().kind(),
+            head: ModelHead::of(served, active),
             features: explainer.features(),
-            rows: served.rows(),
-            reference: served.explainer().reference().training_rows().len(),
-            rejected: served.rejected(),
-            created: served.created(),
-            origin: served.origin().to_owned(),
-            ensemble: served.ensemble_summary(),
             promise: PromiseRange::of(served),
             label: LabelDocument {
                 column: label.column.clone(),
@@ -340,14 +324,8 @@ pub(crate) async fn upload(
         match name.as_str() {
             "model" => upload.onnx = bytes(part).await?,
             "schema" => upload.schema = Some(text(part).await?),
-            "data" => {
-                let file = part.file_name().unwrap_or_default().to_owned();
-                upload.data = Some((format(&file)?, bytes(part).await?));
-            }
-            "reference" => {
-                let file = part.file_name().unwrap_or_default().to_owned();
-                upload.reference = Some((format(&file)?, bytes(part).await?));
-            }
+            "data" => upload.data = Some(rows(part).await?),
+            "reference" => upload.reference = Some(rows(part).await?),
             "name" => upload.name = Some(text(part).await?),
             "ensemble" => upload.ensemble = number(&name, &text(part).await?)?,
             "model_class" => upload.reading.model_class = Some(text(part).await?),
@@ -395,6 +373,12 @@ pub(super) async fn text(part: Field<'_>) -> Result<String, Problem> {
 fn number<T: std::str::FromStr>(name: &str, text: &str) -> Result<T, Problem> {
     let expected = if name == "ensemble" { "a whole number" } else { "true or false" };
     text.trim().parse().map_err(|_| Problem::field(name, format!("expected {expected}")))
+}
+
+/// A file of rows: its format, and its bytes.
+async fn rows(part: Field<'_>) -> Result<(String, Vec<u8>), Problem> {
+    let format = format(part.file_name().unwrap_or_default())?;
+    Ok((format, bytes(part).await?))
 }
 
 /// The format of a file of rows, by the end of its name.
@@ -458,7 +442,7 @@ pub(crate) struct ApplicantDocument {
 
 impl ApplicantDocument {
     fn of(served: &Served, applicant: Applicant) -> Result<Self, Problem> {
-        let features = Named::Row(served.explainer().schema(), &applicant.values);
+        let features = NamedValues::Row(served.explainer().schema(), &applicant.values);
         let features = serde_json::value::to_raw_value(&features).map_err(Problem::internal)?;
         let Applicant { row, score, label, favourable, .. } = applicant;
         Ok(Self { row, score, label, favourable, features })

@@ -1,4 +1,4 @@
-//! What a page from elsewhere can make a browser do: nothing.
+//! Pages of other origins cannot use the service through a browser.
 
 use crate::support::{german, start};
 
@@ -42,12 +42,12 @@ fn other_sites_cannot_post() {
         let answer = german().send("POST", "/v1/stability", &headers, body);
         assert_eq!(answer.status, status, "{headers:?}: {}", answer.text());
     }
-    // What a form can send without asking is not understood either.
+    // Requests that a form can send without a preflight are rejected.
     for kind in ["text/plain", "application/x-www-form-urlencoded"] {
         let answer = german().send("POST", "/v1/stability", &[("content-type", kind)], body);
         answer.problem(415);
     }
-    // Nobody is told that he may ask from elsewhere.
+    // No response allows other origins.
     let asked = [("origin", "http://evil.example"), ("access-control-request-method", "POST")];
     let answer = german().send("OPTIONS", "/v1/stability", &asked, b"");
     assert_eq!(answer.status, 405);

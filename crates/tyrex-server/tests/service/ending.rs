@@ -53,7 +53,7 @@ fn what_is_quick_is_finished_and_idle_clients_are_sent_away() {
     eventually("work", || server.engine.threads().1 > 0);
     let begin = Instant::now();
     server.end();
-    // Nobody else comes in,
+    // New connections are refused,
     eventually("a closed door", || TcpStream::connect(address).is_err());
     // who only waits is sent away,
     assert!(until_closed(&mut idle).is_empty());
@@ -71,7 +71,7 @@ fn the_end_comes_in_time_whatever_clients_do() {
         setting.engine.dataset = Some("german".to_owned());
         setting.config.limits.drain = Duration::from_millis(500);
     });
-    // Half a head, half a body, an answer nobody reads, and a stream of events.
+    // Half a head, half a body, an answer that is not read, and a stream of events.
     let mut clients: Vec<TcpStream> = Vec::new();
     let half_body = "POST /v1/explain HTTP/1.1\r\nhost: localhost\r\ncontent-type: \
                      application/json\r\ncontent-length: 100\r\n\r\n{";

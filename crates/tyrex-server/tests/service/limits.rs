@@ -127,7 +127,7 @@ fn slow_clients_lose_their_place() {
         assert!((0.2..most).contains(&took), "{took} s");
         Answer::read(&answer)
     };
-    // Nothing, half a line, half a head: nobody to answer to.
+    // Nothing, half a line, half a head: no request to answer.
     for start in [&b""[..], b"GET /healthz HT", b"GET /healthz HTTP/1.1\r\nhost: local"] {
         assert!(closed_within(start, 3.0).is_none_or(|answer| answer.status == 408));
     }
@@ -195,7 +195,7 @@ fn work_that_takes_too_long_is_stopped() {
     let answer = server.post("/v1/explain", &json!({"indices": indices, "method": "trex-o"}));
     assert!(answer.problem(504).contains("0.15 s"));
     assert!(begin.elapsed() < Duration::from_secs(5));
-    // Nobody works for a client that has been sent away.
+    // No work is done for a client whose connection was closed.
     eventually("threads without work", || {
         server.engine.threads().1 == 0 && server.engine.queue_length() == 0
     });

@@ -109,13 +109,10 @@ fn bombs() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 const SCHEMA: &str = r#"
-[label]
-column = "approved"
-favourable = ["yes"]
-
-[[feature]]
-name = "income"
-kind = "numeric"
+label = { column = "approved", favourable = ["yes"] }
+feature = [
+    { name = "income", kind = "numeric" },
+]
 "#;
 
 #[test]

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tyrex::data::{Encoder, Schema};
+use tyrex::model::Mlp;
 use tyrex::model::onnx::{ExportMetadata, write};
-use tyrex::model::{Activation, Dense, Mlp, Output};
 use tyrex_server::access::Role;
 
 use crate::support::{Answer, Server, start, until_closed};
@@ -25,22 +25,12 @@ const ARROW: &str = "application/vnd.apache.arrow.stream";
 /// Numbers as they are, so that the coordinates of a point are the values of the row.
 const SCHEMA: &str = r#"
 format_version = 1
-
-[label]
-column = "paid"
-favourable = "yes"
-unfavourable = "no"
-
-[scaling]
-method = "none"
-
-[[feature]]
-name = "income"
-kind = "numeric"
-
-[[feature]]
-name = "age"
-kind = "integer"
+label = { column = "paid", favourable = "yes", unfavourable = "no" }
+scaling = { method = "none" }
+feature = [
+    { name = "income", kind = "numeric" },
+    { name = "age", kind = "integer" },
+]
 "#;
 
 /// Twenty people; the applicant is neither the poorest nor the richest, since the least and the
@@ -65,9 +55,7 @@ pub(crate) fn onnx_of(schema: &str) -> Vec<u8> {
     let schema = Schema::from_toml(schema).unwrap();
     let mut weights = vec![0.0; schema.features.len()];
     weights[0] = 0.001;
-    let layer = Dense { weights, bias: vec![-50.0], activation: Activation::Identity };
-    let inputs = schema.features.len();
-    let network = Mlp::new(inputs, &[layer], Output::Sigmoid { favourable: true }).unwrap();
+    let network = Mlp::linear(weights, -50.0).unwrap();
     let encoder = Encoder::fit(&schema, &[]).unwrap();
     write(&network, &ExportMetadata::of(&schema, &encoder).unwrap())
 }

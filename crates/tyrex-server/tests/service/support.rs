@@ -30,7 +30,7 @@ pub(crate) struct Server {
     thread: Option<JoinHandle<Result<(), Error>>>,
 }
 
-/// What is different about a service.
+/// The settings of a service that differ from the defaults.
 #[derive(Default)]
 pub(crate) struct Setting {
     pub(crate) config: Config,
@@ -175,7 +175,7 @@ pub(crate) fn eventually(what: &str, mut so: impl FnMut() -> bool) {
     }
 }
 
-/// What the service answered.
+/// The answer of the service.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,

@@ -76,7 +76,7 @@ fn the_certificate_is_read_again_on_request() {
     hang_up();
     eventually("the second certificate", || is_trusted(&second));
     assert!(!is_trusted(&first));
-    // What cannot be read changes nothing.
+    // Files that cannot be read change nothing.
     std::fs::write(&certificate_file, "nonsense").expect("a file");
     hang_up();
     std::thread::sleep(Duration::from_millis(200));

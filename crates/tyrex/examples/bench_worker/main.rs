@@ -28,12 +28,13 @@ fn main() -> Result<()> {
         "stability" => search::stability(&options),
         "interval" => search::interval(&options),
         "trex-i" | "trex-e" | "trex-nn" => search::explain(&task, &options),
-        "tree-advice" => trees::advise(&options),
+        "tree-advice" | "tree-proof" => trees::advise(&options, task == "tree-proof"),
         _ => bail!("unknown task `{task}`, expected {TASKS}"),
     }
 }
 
-const TASKS: &str = "train, gemm, stability, trex-i, trex-e, trex-nn, interval or tree-advice";
+const TASKS: &str =
+    "train, gemm, stability, trex-i, trex-e, trex-nn, interval, tree-advice or tree-proof";
 
 /// What every worker is told.
 struct Options {

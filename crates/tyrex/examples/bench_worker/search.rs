@@ -9,7 +9,7 @@ use serde_json::json;
 use tyrex::action::FeasibleSet;
 use tyrex::certificate::IntervalCertifier;
 use tyrex::counterfactual::{
-    Answer, Budget, Factual, MethodSpec, Norm, Problem as Question, Protocol, SearchModels,
+    Answer, Budget, Effort, Factual, MethodSpec, Norm, Problem as Question, Protocol, SearchModels,
     find_all,
 };
 use tyrex::measure::{Gauge, Neighbourhood, RelaxedStability};
@@ -116,7 +116,17 @@ pub(crate) fn explain(method: &str, options: &Options) -> Result<()> {
                 Answer::NotFound { .. } => None,
             })
             .collect();
-        Ok(json!({"seconds": seconds, "units": points.len(), "points": points}))
+        let per_answer = |work: fn(Effort) -> u64| {
+            let total: u64 = outcomes.iter().map(|outcome| work(outcome.effort)).sum();
+            total as f64 / points.len() as f64
+        };
+        Ok(json!({
+            "seconds": seconds,
+            "units": points.len(),
+            "points": points,
+            "gradients": per_answer(|effort| effort.steps),
+            "evaluations": per_answer(|effort| effort.evaluations),
+        }))
     };
     round()?;
     serve(round)

@@ -1,4 +1,4 @@
-//! Tasks about boosted trees: the closest point that the model accepts.
+//! Tasks about boosted trees: the closest point that the model accepts, and its proof.
 
 use std::ops::ControlFlow;
 
@@ -6,21 +6,27 @@ use anyhow::{Context, Result};
 use serde_json::json;
 use tyrex::action::FeasibleSet;
 use tyrex::counterfactual::{
-    Answer, Budget, Factual, MethodSpec, Norm, Problem, Protocol, find_all,
+    Answer, Budget, Counterfactual, Factual, MethodSpec, Norm, Outcome, Problem, Protocol, find_all,
 };
 use tyrex::model::files::{ImportOptions, ModelFile};
 
 use super::{Options, read_rows, serve};
 
+/// A cost that is larger than the proved bound by less, relatively, is the least.
+const SAME_COST: f64 = 1e-6;
+
 /// `min-cost` in L1, one factual after the other, from nothing: its preparation is timed too.
-pub(crate) fn advise(options: &Options) -> Result<()> {
+pub(crate) fn advise(options: &Options, prove: bool) -> Result<()> {
     let folder = options.problem.as_ref().context("this task needs --problem")?;
     rayon::ThreadPoolBuilder::new().num_threads(options.threads).build_global()?;
     let model = ModelFile::read(&folder.join("model.json"), &ImportOptions::default())?;
     let points = |name: &str| read_rows(&folder.join(name)).map(|(points, _)| points);
     let (rows, factuals) = (points("rows.bin")?, points("factuals.bin")?);
     let question = Problem::new(model.model(), Norm::L1, &rows)?;
-    let spec = MethodSpec::named("min-cost", Protocol::Paper)?;
+    let mut spec = MethodSpec::named("min-cost", Protocol::Paper)?;
+    if let MethodSpec::MinCost(method) = &mut spec {
+        method.prove = prove;
+    }
     let anywhere = FeasibleSet::everywhere(factuals.dim());
     let factuals: Vec<Factual> =
         factuals.rows().map(|point| Factual::new(point, &anywhere)).collect();
@@ -38,7 +44,16 @@ pub(crate) fn advise(options: &Options) -> Result<()> {
             })
             .collect();
         let times: Vec<f64> = outcomes.iter().map(|outcome| outcome.seconds).collect();
-        Ok(json!({"seconds": seconds, "units": points.len(), "points": points, "times": times}))
+        let is_proved = |found: &&Counterfactual| {
+            found.least_cost.is_some_and(|least| found.cost - least <= SAME_COST * found.cost)
+        };
+        let proved = outcomes.iter().filter_map(Outcome::found).filter(is_proved).count();
+        let mut reply =
+            json!({"seconds": seconds, "units": points.len(), "points": points, "times": times});
+        if prove {
+            reply["proved"] = json!(proved as f64 / points.len().max(1) as f64);
+        }
+        Ok(reply)
     };
     round()?;
     serve(round)

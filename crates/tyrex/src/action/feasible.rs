@@ -1,7 +1,7 @@
 //! The feasible set of one factual.
 
 use super::Actions;
-use super::group::Group;
+use super::group::LevelGroup;
 use super::moves::Moves;
 use super::rows::Answers;
 use super::slab::Slabs;
@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 pub struct FeasibleSet {
     lower: Vec<f32>,
     upper: Vec<f32>,
-    groups: Vec<Group>,
+    groups: Vec<LevelGroup>,
     slabs: Slabs,
     /// A point of the set; empty if no slab needs one.
     inside: Vec<f64>,
@@ -32,7 +32,6 @@ const NEAR: f64 = 1e-6;
 
 impl FeasibleSet {
     /// No rules: any point is an answer.
-    #[must_use]
     pub fn everywhere(dim: usize) -> Self {
         Self::boxed(vec![f32::NEG_INFINITY; dim], vec![f32::INFINITY; dim])
     }
@@ -106,7 +105,7 @@ impl FeasibleSet {
     }
 
     /// The one-hot groups in which there is a choice; all other one-hot columns are fixed.
-    pub fn groups(&self) -> &[Group] {
+    pub fn groups(&self) -> &[LevelGroup] {
         &self.groups
     }
 

@@ -7,7 +7,7 @@ use std::ops::Range;
 /// The points of the group are `x_l = off_l + (on_l - off_l) t_l` with `t_l >= 0`,
 /// `sum t_l = 1`, and `t_l = 0` for levels that are not allowed. A row has one `t_l = 1`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Group {
+pub struct LevelGroup {
     /// Its columns in a point, one per level.
     pub columns: Range<usize>,
     /// The value of each column when its level is off; 0 unless the columns are scaled.
@@ -23,7 +23,7 @@ pub struct Group {
 /// Shares that are this near to the simplex are left as they are.
 const NEAR: f64 = 1e-6;
 
-impl Group {
+impl LevelGroup {
     /// The Euclidean projection of the group's columns.
     ///
     /// With `w = on - off` and `q = (x - off) / w` it minimises `sum w^2 (t - q)^2` over the

@@ -39,7 +39,7 @@ impl Lever {
 
     /// The same with at most `most` numbers: the factual's own, and others that divide the list
     /// evenly.
-    fn thinned(mut self, most: usize, own: &[f32]) -> Self {
+    pub(crate) fn thinned(mut self, most: usize, own: &[f32]) -> Self {
         let count = self.len();
         if !self.is_number || count <= most {
             return self;

@@ -34,7 +34,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use feasible::FeasibleSet;
-pub use group::Group;
+pub use group::LevelGroup;
 pub(crate) use lever::{Lever, Tried};
 pub use moves::Moves;
 pub use violation::{Constraint, Violation};

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::Actions;
-use super::group::Group;
+use super::group::LevelGroup;
 use super::options::{Choice, Numbers, Options};
 use super::rule::{BoundRule, ROUNDING};
 use super::slab::Slabs;
@@ -45,7 +45,7 @@ impl Answers {
     }
 
     /// The one-hot groups in which there is a choice.
-    pub(super) fn groups(&self) -> Vec<Group> {
+    pub(super) fn groups(&self) -> Vec<LevelGroup> {
         let mut groups = Vec::new();
         for (block, columns, position) in self.actions.encoder.placed() {
             let (Coding::OneHot { levels, affines }, Choice::Levels(choice)) =
@@ -55,7 +55,7 @@ impl Answers {
             };
             let start = &self.factual.values()[position];
             let Some(current) = levels.iter().position(|level| level == start) else { continue };
-            let group = Group {
+            let group = LevelGroup {
                 columns,
                 off: affines.iter().map(|affine| finite(affine.apply(0.0))).collect(),
                 on: affines.iter().map(|affine| finite(affine.apply(1.0))).collect(),

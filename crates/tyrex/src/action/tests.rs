@@ -241,21 +241,14 @@ fn rounding_never_breaks_a_rule() {
 fn an_equality_between_whole_numbers_is_met() {
     let text = r#"
 format_version = 1
-[label]
-column = "y"
-favourable = 1
-[[feature]]
-name = "a"
-kind = "integer"
-range = [0, 100]
-[[feature]]
-name = "b"
-kind = "integer"
-range = [0, 20]
-[[rule]]
-terms = { a = 1, b = -5 }
-at_least = 0
-at_most = 0
+label = { column = "y", favourable = 1 }
+feature = [
+    { name = "a", kind = "integer", range = [0, 100] },
+    { name = "b", kind = "integer", range = [0, 20] },
+]
+rule = [
+    { terms = { a = 1, b = -5 }, at_least = 0, at_most = 0 },
+]
 "#;
     let schema = Schema::from_toml(text).unwrap();
     let row = |a: f64, b: f64| Row::new(&schema, vec![a.into(), b.into()]).unwrap();

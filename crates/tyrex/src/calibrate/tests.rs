@@ -11,7 +11,7 @@ fn candidate(tau: f64, costs: &[Option<f64>], accepted: &[usize]) -> TriedThresh
 const COSTS: [Option<f64>; 4] = [Some(1.0), Some(2.0), Some(3.0), Some(6.0)];
 
 fn goal(validity: f64, confidence: f64) -> Goal {
-    Goal { validity, confidence, missing: Missing::Invalid, ..Goal::default() }
+    Goal { validity, confidence, missing: CalibrationMissing::Invalid, ..Goal::default() }
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn what_is_not_found_counts_as_asked() {
     let answer = choose(&goal(0.2, 0.9), given()).unwrap();
     assert_eq!((answer.curve[0].coverage, answer.curve[0].mean_cost), (0.5, Some(1.5)));
     assert_eq!(answer.curve[0].validity_choosing, Some(0.25));
-    let left_out = Goal { missing: Missing::LeftOut, ..goal(0.2, 0.9) };
+    let left_out = Goal { missing: CalibrationMissing::LeftOut, ..goal(0.2, 0.9) };
     let answer = choose(&left_out, given()).unwrap();
     assert_eq!(answer.curve[0].validity_choosing, Some(0.5));
 }
@@ -132,7 +132,7 @@ fn without_a_choice_the_best_threshold_is_judged_by_the_models_that_did_not_choo
     let shown = choose(&goal(best.validity.low, 0.95), given()).unwrap();
     assert!(shown.tau().is_some() && shown.best.is_none());
     // Nothing found at any threshold: the smallest, without a validity.
-    let none = Goal { missing: Missing::LeftOut, ..goal(0.9, 0.95) };
+    let none = Goal { missing: CalibrationMissing::LeftOut, ..goal(0.9, 0.95) };
     let empty = vec![candidate(0.9, &[None], &[0; 4]), candidate(0.8, &[None], &[0; 4])];
     let answer = choose(&none, empty).unwrap();
     assert_eq!((answer.best, answer.usable_tau()), (None, Some(0.8)));

@@ -115,7 +115,7 @@ pub enum About {
     },
     /// The search did not use the retrained models.
     Unseen {
-        /// What is known of the models that searched, if they were compared.
+        /// The known facts about the models that searched, if they were compared.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         search: Option<SearchRecord>,
     },
@@ -132,9 +132,21 @@ pub enum About {
         /// `radius`
         radius: f64,
     },
+    /// Given the training rows, the trees of a forest are independent draws, and so are those of
+    /// the next forest, which is trained on the same rows.
+    IndependentTrees {
+        /// The number of trees of the next forest.
+        trees: usize,
+        /// The number of retrained forests.
+        forests: usize,
+        /// The p-value of the test that they are exchangeable across the retrained forests; `None`
+        /// if there is only one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        p_value: Option<f64>,
+    },
 }
 
-/// What is known of the models that took part in the search.
+/// The known facts about the models that took part in the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "known", rename_all = "kebab-case")]
@@ -219,6 +231,24 @@ impl fmt::Display for Assumption {
                     f,
                     "and no leaf by more than {delta}; trees of another shape are not covered"
                 )?;
+            }
+            About::IndependentTrees { trees, forests, p_value } => {
+                write!(
+                    f,
+                    "given the training rows, trees are grown independently, and the next forest \
+                     has {trees} trees grown on the same rows; other rows are not covered"
+                )?;
+                if let Some(p) = p_value {
+                    let differ = match self.standing {
+                        Standing::Broken => "more than",
+                        _ => "no more than",
+                    };
+                    write!(
+                        f,
+                        ", and the {forests} retrained forests differ {differ} their trees explain, \
+                         p = {p:.2}"
+                    )?;
+                }
             }
         }
         f.write_str(match self.standing {

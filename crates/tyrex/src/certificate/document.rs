@@ -31,7 +31,7 @@ pub struct CertificateWords {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Claim {
-    /// The tier: `theorem`, `interval` or `ensemble`.
+    /// The tier: `theorem`, `interval`, `ensemble` or `forest`.
     pub tier: String,
     /// The verdict.
     pub verdict: Verdict,

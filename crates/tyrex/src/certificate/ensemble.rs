@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use super::assumption::{About, Assumption, Standing, Verdict};
 use super::{At, Certifies, LeftOut, Likeness, Maker, Retrained, Says, Subject, Tier, at_least};
-use crate::catalogue::Named;
 use crate::error::Result;
 use crate::points::Points;
 use crate::statistics::Proportion;
@@ -33,10 +32,6 @@ pub struct EnsembleTier {
     pub posterior: f64,
     /// The assumptions.
     pub assumptions: Vec<Assumption>,
-}
-
-impl Named for EnsembleTier {
-    const NAME: &'static str = "ensemble";
 }
 
 impl Says for EnsembleTier {

@@ -20,7 +20,6 @@ use super::moved_trees::TreeIntervalCertifier;
 use super::{
     At, Certifies, LeftOut, Maker, NOT_ASKED_FOR, Says, Subject, Tier, at_least, rounded_down,
 };
-use crate::catalogue::Named;
 use crate::error::{Error, Result};
 use crate::model::interval::Interval;
 use crate::model::{Activation, Dense, Mlp, Model as _, Output};
@@ -50,10 +49,6 @@ pub struct IntervalTier {
     pub largest_radius: Option<f64>,
     /// The assumptions.
     pub assumptions: Vec<Assumption>,
-}
-
-impl Named for IntervalTier {
-    const NAME: &'static str = "interval";
 }
 
 impl Says for IntervalTier {
@@ -184,7 +179,6 @@ struct Layer {
 
 impl IntervalCertifier {
     /// Prepares a network.
-    #[must_use]
     pub fn new(network: &Mlp) -> Self {
         let layers = network.layers();
         // A network always has the layer that makes its logits.
@@ -347,7 +341,7 @@ fn rivals(last: &Dense, output: Output) -> (Layer, f64) {
 }
 
 /// The largest number that keeps the point valid, less at most a millionth of it, by bisection; 0
-/// if there is none. What a larger number keeps, a smaller one keeps.
+/// if there is none. A point that is valid at a number is valid at every smaller one.
 pub(super) fn largest(keeps: impl Fn(f64) -> bool) -> f64 {
     if !keeps(0.0) {
         return 0.0;

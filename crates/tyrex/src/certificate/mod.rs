@@ -1,12 +1,13 @@
 //! Certificates: claims about a point under a changed model, with their assumptions.
 //!
-//! A certificate has up to three tiers, each with its verdict and its assumptions:
+//! A certificate has up to four tiers, each with its verdict and its assumptions:
 //!
 //! | tier | claim |
 //! |---|---|
 //! | [`theorem`] | a lower bound on `M(x)`, with a probability |
 //! | [`interval`] | every network whose weights differ by at most `delta` keeps the point valid; for trees, every ensemble of the same shape with leaves within `delta` and thresholds within `radius` |
 //! | [`ensemble`] | a lower bound on the probability that the point stays valid |
+//! | [`forest`] | the same for a forest that is grown again on the same rows, from the votes of fresh trees |
 //!
 //! Beside them, [`portfolio`] states the share of all promises that the next model keeps, and
 //! [`anytime`] bounds the share that successive updates keep.
@@ -18,6 +19,7 @@ pub mod anytime;
 mod assumption;
 mod document;
 pub mod ensemble;
+pub mod forest;
 pub mod interval;
 mod likeness;
 mod moved_trees;
@@ -39,7 +41,7 @@ pub use interval::IntervalCertifier;
 pub use likeness::{Deviation, Likeness, LikenessTest, RecipeSource, Statistic};
 pub use moved_trees::TreeIntervalCertifier;
 pub use portfolio::{Portfolio, PortfolioGroup, PortfolioStatement};
-pub use terms::{Shift, Slope, Terms, TheoremTerms};
+pub use terms::{ShiftSource, SlopeSource, Terms, TheoremTerms};
 pub use theorem::Statement;
 pub use verify::{Difference, Verified, WrittenCertificate, verify};
 
@@ -62,7 +64,7 @@ pub struct Retrained<'a> {
     pub family: &'a str,
     /// Whether the search used them.
     pub steered: bool,
-    /// What is known of the models that searched, if they were compared.
+    /// The known facts about the models that searched, if they were compared.
     pub search: Option<SearchRecord>,
     /// Whether the model looks like one of them, if that was examined.
     pub likeness: Option<&'a Likeness>,
@@ -76,7 +78,7 @@ pub struct Retraining {
     pub family: String,
     /// Whether the search used the models.
     pub steered: bool,
-    /// What is known of the models that searched, if they were compared.
+    /// The known facts about the models that searched, if they were compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchRecord>,
     /// Whether the model looks like one of them, if that was examined.
@@ -92,6 +94,7 @@ catalogue! {
         Theorem(theorem::TheoremTier),
         Interval(interval::IntervalTier),
         Ensemble(ensemble::EnsembleTier),
+        Forest(forest::ForestTier),
     }
 }
 
@@ -120,6 +123,12 @@ trait Certifies: Named + Into<Tier> {
     /// The names of [`Says::numbers`].
     const NUMBERS: &'static [&'static str];
 
+    /// Whether a certificate with these terms has the tier; one that was made before the tier was
+    /// has not.
+    fn applies(_: &Terms) -> bool {
+        true
+    }
+
     /// Computes the part that is the same for every point.
     fn prepare<'a>(subject: &Subject<'_, 'a>) -> Box<dyn Maker + 'a>;
 }
@@ -132,12 +141,19 @@ pub struct TierKind {
     pub heading: &'static str,
     /// The names of [`Tier::numbers`].
     pub numbers: &'static [&'static str],
+    applies: fn(&Terms) -> bool,
     prepare: for<'a> fn(&Subject<'_, 'a>) -> Box<dyn Maker + 'a>,
 }
 
 impl TierKind {
     const fn of<K: Certifies>() -> Self {
-        Self { name: K::NAME, heading: K::HEADING, numbers: K::NUMBERS, prepare: K::prepare }
+        Self {
+            name: K::NAME,
+            heading: K::HEADING,
+            numbers: K::NUMBERS,
+            applies: K::applies,
+            prepare: K::prepare,
+        }
     }
 }
 
@@ -263,7 +279,7 @@ impl Certificate {
         &self.terms
     }
 
-    /// The tiers, in the order theorem, interval, ensemble.
+    /// The tiers, in the order theorem, interval, ensemble, forest.
     pub fn tiers(&self) -> &[Tier] {
         &self.tiers
     }
@@ -288,6 +304,14 @@ impl Certificate {
     pub fn ensemble(&self) -> Option<&EnsembleTier> {
         self.tiers.iter().find_map(|tier| match tier {
             Tier::Ensemble(tier) => Some(tier),
+            _ => None,
+        })
+    }
+
+    /// The forest tier, if present.
+    pub fn forest(&self) -> Option<&ForestTier> {
+        self.tiers.iter().find_map(|tier| match tier {
+            Tier::Forest(tier) => Some(tier),
             _ => None,
         })
     }
@@ -385,7 +409,8 @@ impl<'a> Certifier<'a> {
         });
         let retrained = retrained.filter(|retrained| !retrained.models.is_empty());
         let subject = Subject { model, retrained, terms: &terms };
-        let tiers = Tier::KINDS.iter().map(|kind| (kind.name, (kind.prepare)(&subject))).collect();
+        let kinds = Tier::KINDS.iter().filter(|kind| (kind.applies)(&terms));
+        let tiers = kinds.map(|kind| (kind.name, (kind.prepare)(&subject))).collect();
         Ok(Self { model, tiers, identity: model.identity(), retraining, scale: None, terms })
     }
 

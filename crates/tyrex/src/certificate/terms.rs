@@ -25,6 +25,9 @@ pub struct Terms {
     /// front end gets none. Only certificates of trees have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub radius: Option<f64>,
+    /// Whether there is a forest tier. Only certificates of trees have it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub forest: bool,
 }
 
 /// The interval tier's `radius`, in the units of the points.
@@ -38,17 +41,18 @@ impl Default for Terms {
             theorem: Some(TheoremTerms::default()),
             delta: Some(0.01),
             radius: None,
+            forest: false,
         }
     }
 }
 
 impl Terms {
-    /// The terms for a model: with the default `radius` for trees if none is given, without one
-    /// for any other model.
+    /// The terms for a model: for trees with the forest tier and the default `radius` if none is
+    /// given, without them for any other model.
     #[must_use]
     pub fn for_model(self, model: &dyn Model) -> Self {
         let radius = model.trees().map(|_| self.radius.unwrap_or(RADIUS));
-        Self { radius, ..self }
+        Self { radius, forest: radius.is_some(), ..self }
     }
 
     /// Checks what can be checked before there is a model.
@@ -88,9 +92,9 @@ pub struct TheoremTerms {
     /// `eps`, to get the probability of `M(x) >= R - eps`.
     pub epsilon: Option<f64>,
     /// Where `gamma_m` and `gamma` come from.
-    pub slope: Slope,
+    pub slope: SlopeSource,
     /// Where `eps'` comes from.
-    pub shift: Shift,
+    pub shift: ShiftSource,
 }
 
 impl Default for TheoremTerms {
@@ -99,17 +103,17 @@ impl Default for TheoremTerms {
             samples: 1000,
             sigma: None,
             epsilon: None,
-            slope: Slope::Local,
-            shift: Shift::Measured,
+            slope: SlopeSource::Local,
+            shift: ShiftSource::Measured,
         }
     }
 }
 
 /// Where the slopes `gamma_m` and `gamma` come from.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = SlopeSource))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
-pub enum Slope {
+pub enum SlopeSource {
     /// The product of spectral norms: sound everywhere.
     Spectral,
     /// Intervals of the Jacobian over the box of the draws: sound there.
@@ -127,9 +131,9 @@ pub enum Slope {
 
 /// Where `eps'` comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ShiftSource))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
-pub enum Shift {
+pub enum ShiftSource {
     /// From the retrained models; unknown if there are none.
     Measured,
     /// Declared by the user, for the given width.

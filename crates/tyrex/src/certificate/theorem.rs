@@ -51,12 +51,11 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::assumption::{About, Assumption, Standing, Verdict, computed, given};
-use super::terms::{Shift, Slope, TheoremTerms};
+use super::terms::{ShiftSource, SlopeSource, TheoremTerms};
 use super::{
     At, Certifies, Maker, NOT_ASKED_FOR, Retrained, Says, Subject, Tier, at_least, ensemble,
     rounded_down,
 };
-use crate::catalogue::Named;
 use crate::error::{Error, Result};
 use crate::lipschitz::{LipschitzBound, Region, Soundness, local, sampled_gradients, spectral};
 use crate::measure::{Gauge, Mean, Neighbourhood, Sampling};
@@ -110,10 +109,6 @@ pub struct TheoremTier {
     pub rank: Option<usize>,
     /// The assumptions.
     pub assumptions: Vec<Assumption>,
-}
-
-impl Named for TheoremTier {
-    const NAME: &'static str = "theorem";
 }
 
 impl Says for TheoremTier {
@@ -234,11 +229,11 @@ struct Theorem<'a> {
 /// The global slopes of the model, then of the retrained models. They are slow to compute and the
 /// same for every point. `None` if the terms ask for other slopes.
 fn global_slopes(
-    slope: Slope,
+    slope: SlopeSource,
     model: &dyn Model,
     retrained: &[&dyn Model],
 ) -> Vec<Option<LipschitzBound>> {
-    if slope != Slope::Spectral {
+    if slope != SlopeSource::Spectral {
         return Vec::new();
     }
     let all: Vec<&dyn Model> = std::iter::once(model).chain(retrained.iter().copied()).collect();
@@ -267,9 +262,9 @@ impl Theorem<'_> {
     /// The reason why the theorem does not apply to this model, if any.
     fn obstacle(&self) -> Option<String> {
         let has_slope = |model: &dyn Model| match self.terms.slope {
-            Slope::Spectral | Slope::Local => model.network().is_some(),
-            Slope::SampledGradients => model.differentiable().is_some(),
-            Slope::Given { .. } => true,
+            SlopeSource::Spectral | SlopeSource::Local => model.network().is_some(),
+            SlopeSource::SampledGradients => model.differentiable().is_some(),
+            SlopeSource::Given { .. } => true,
         };
         if !has_slope(self.model) {
             return Some("no slope is known of a model that is not a network".to_owned());
@@ -308,12 +303,12 @@ impl Theorem<'_> {
         if let Some(epsilon) = self.terms.epsilon.filter(|&epsilon| !is_number(epsilon)) {
             return Err(Error::param("epsilon", epsilon, "a number of at least 0"));
         }
-        if let Shift::Given { epsilon } = self.terms.shift
+        if let ShiftSource::Given { epsilon } = self.terms.shift
             && !is_number(epsilon)
         {
             return Err(Error::param("shift", epsilon, "a number of at least 0"));
         }
-        if let Slope::Given { model, changed } = self.terms.slope {
+        if let SlopeSource::Given { model, changed } = self.terms.slope {
             for bound in [model, changed] {
                 if !is_number(bound.value) {
                     return Err(Error::param("gamma", bound.value, "a number of at least 0"));
@@ -344,15 +339,15 @@ impl Theorem<'_> {
     }
 
     fn is_measured(&self) -> bool {
-        self.terms.shift == Shift::Measured && !self.models().is_empty()
+        self.terms.shift == ShiftSource::Measured && !self.models().is_empty()
     }
 
     /// Whether the slopes hold only near the point.
     fn is_local(&self) -> bool {
         match self.terms.slope {
-            Slope::Spectral => false,
-            Slope::Local | Slope::SampledGradients => true,
-            Slope::Given { model, changed } => {
+            SlopeSource::Spectral => false,
+            SlopeSource::Local | SlopeSource::SampledGradients => true,
+            SlopeSource::Given { model, changed } => {
                 [model, changed].iter().any(|bound| bound.region != Region::Global)
             }
         }
@@ -360,7 +355,7 @@ impl Theorem<'_> {
 
     /// Whether given slopes cover all draws of this width; computed ones always do.
     fn fits(&self, sigma: f64) -> bool {
-        let Slope::Given { model, changed } = self.terms.slope else { return true };
+        let SlopeSource::Given { model, changed } = self.terms.slope else { return true };
         let side = CUT * sigma * (1.0 + 1e-6);
         [model, changed].iter().all(|bound| match bound.region {
             Region::Global => true,
@@ -405,7 +400,7 @@ impl Theorem<'_> {
     fn look(&self, sigma: f64, seed: Seed) -> Result<View> {
         let dim = self.point.dim();
         let cloud = Neighbourhood::draw(self.sampling(), dim, self.terms.samples, sigma, seed)?;
-        let (gamma_m, gamma) = if let Slope::Given { model, changed } = self.terms.slope {
+        let (gamma_m, gamma) = if let SlopeSource::Given { model, changed } = self.terms.slope {
             (model, changed)
         } else {
             let own = self.slope(0, &cloud)?;
@@ -433,17 +428,19 @@ impl Theorem<'_> {
         let (x, model) = (self.point.row(0), self.model(index));
         let unknown = || Error::InvalidModel("no slope is known of this model".into());
         let mut bound = match self.terms.slope {
-            Slope::Spectral => self.global.get(index).copied().flatten().ok_or_else(unknown)?,
-            Slope::Local => {
+            SlopeSource::Spectral => {
+                self.global.get(index).copied().flatten().ok_or_else(unknown)?
+            }
+            SlopeSource::Local => {
                 // The box of the draws, widened by the rounding of single precision.
                 let largest = x.iter().fold(0.0_f64, |most, &v| most.max(f64::from(v).abs()));
                 let radius = CUT * cloud.sigma() * (1.0 + 1e-6) + 1e-6 * largest;
                 local(model.network().ok_or_else(unknown)?, x, Region::Box { radius })?
             }
-            Slope::SampledGradients => {
+            SlopeSource::SampledGradients => {
                 sampled_gradients(model.differentiable().ok_or_else(unknown)?, x, cloud)
             }
-            Slope::Given { changed, .. } => changed,
+            SlopeSource::Given { changed, .. } => changed,
         };
         // The slope of huge weights overflows; nothing is claimed then.
         bound.value = bound.value.min(1e300);
@@ -452,7 +449,7 @@ impl Theorem<'_> {
 
     /// How `eps` becomes a probability, with the assumptions of that.
     fn tail(&self, view: &View) -> Result<(Tail, Vec<Assumption>)> {
-        let is_given = matches!(self.terms.slope, Slope::Given { .. });
+        let is_given = matches!(self.terms.slope, SlopeSource::Given { .. });
         let standing = if is_given { given } else { computed };
         let sigma = view.cloud.sigma();
         if let Some(retrained) = self.retrained.filter(|_| self.is_measured()) {
@@ -472,10 +469,10 @@ impl Theorem<'_> {
         // The slopes of the given models do not bound those of others.
         let changed = if is_given { given(view.gamma) } else { Standing::Estimated };
         let shift = match self.terms.shift {
-            Shift::Given { epsilon } => {
+            ShiftSource::Given { epsilon } => {
                 About::Shift { epsilon: Some(epsilon), sigma }.standing(Standing::Declared)
             }
-            Shift::Measured | Shift::Unknown => {
+            ShiftSource::Measured | ShiftSource::Unknown => {
                 About::Shift { epsilon: None, sigma }.standing(Standing::Unknown)
             }
         };
@@ -489,8 +486,8 @@ impl Theorem<'_> {
 
     fn gaussian(&self, view: &View) -> Tail {
         let (shift, divisor) = match self.terms.shift {
-            Shift::Given { epsilon } => (epsilon, 2.0),
-            Shift::Measured | Shift::Unknown => (0.0, 8.0),
+            ShiftSource::Given { epsilon } => (epsilon, 2.0),
+            ShiftSource::Measured | ShiftSource::Unknown => (0.0, 8.0),
         };
         let scale = (view.gamma_m.value + view.gamma.value) * view.cloud.sigma();
         Tail::Gaussian { shift, divisor, scale, samples: view.cloud.samples() as f64 }
@@ -521,7 +518,7 @@ impl Theorem<'_> {
         match tail {
             Tail::Gaussian { shift, .. } => {
                 let at_least = inside(view.stability - tail.epsilon(failure));
-                let shift = matches!(self.terms.shift, Shift::Given { .. }).then_some(*shift);
+                let shift = matches!(self.terms.shift, ShiftSource::Given { .. }).then_some(*shift);
                 let probability = self.probability;
                 (Statement { at_least, probability, confidence: None }, shift, None)
             }

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use super::fine_tune::start;
 use super::member::{Base, Change, Member};
-use crate::catalogue::Named;
 use crate::error::{Error, Result};
 use crate::model::train::{Job, Objective, WeightGradients, parameters, with_parameters};
 use crate::model::{Mlp, Model, THRESHOLD, TrainParams};
@@ -54,10 +53,6 @@ impl Default for AdversarialWeights {
     fn default() -> Self {
         Self { slack: 0.1, targets: 1 }
     }
-}
-
-impl Named for AdversarialWeights {
-    const NAME: &'static str = "adversarial-weights";
 }
 
 impl Change for AdversarialWeights {

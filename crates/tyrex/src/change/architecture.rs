@@ -6,7 +6,6 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use super::member::{Base, Change, Member, Training};
-use crate::catalogue::Named;
 use crate::error::{Error, Result};
 use crate::model::TrainParams;
 use crate::seed::Seed;
@@ -29,10 +28,6 @@ impl Default for Architecture {
         let choices = (1..=3).flat_map(|layers| [64, 128, 256].map(|width| vec![width; layers]));
         Self { hidden: choices.collect() }
     }
-}
-
-impl Named for Architecture {
-    const NAME: &'static str = "architecture";
 }
 
 impl Change for Architecture {

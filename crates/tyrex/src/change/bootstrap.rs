@@ -4,7 +4,6 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use super::member::{Base, Change, Member, Training};
-use crate::catalogue::Named;
 use crate::error::{Error, Result};
 use crate::seed::Seed;
 
@@ -14,10 +13,6 @@ use crate::seed::Seed;
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Bootstrap {}
-
-impl Named for Bootstrap {
-    const NAME: &'static str = "bootstrap";
-}
 
 impl Change for Bootstrap {
     fn description(&self) -> String {

@@ -4,7 +4,6 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use super::member::{Base, Change, Member};
-use crate::catalogue::Named;
 use crate::error::{Error, Result};
 use crate::model::{Mlp, Model, TrainParams};
 use crate::seed::Seed;
@@ -32,10 +31,6 @@ impl Default for Dropout {
     fn default() -> Self {
         Self { rate: 0.1 }
     }
-}
-
-impl Named for Dropout {
-    const NAME: &'static str = "dropout";
 }
 
 impl Change for Dropout {

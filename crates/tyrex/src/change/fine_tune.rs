@@ -6,7 +6,6 @@ use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
 use super::member::{Base, Change, Member, Training};
-use crate::catalogue::Named;
 use crate::error::{Error, Result};
 use crate::model::train::OutputLayer;
 use crate::model::{Mlp, Model, Output, TrainParams};
@@ -57,10 +56,6 @@ impl FineTune {
         rows.sort_unstable();
         rows
     }
-}
-
-impl Named for FineTune {
-    const NAME: &'static str = "fine-tune";
 }
 
 impl Change for FineTune {

@@ -5,15 +5,15 @@
 //! is incomplete, and a folder with one is complete. [`Ensemble::train_into`] fills one member by
 //! member.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path};
 
 use serde::{Deserialize, Serialize};
 
 use super::resume::PLAN;
-use super::{Ensemble, ModelChange, Origin};
+use super::{Ensemble, MOST_MEMBERS, ModelChange, Origin};
 use crate::error::{Error, Result};
-use crate::file::{Overwrite, write_whole};
+use crate::file::{DOCUMENT_BYTES, Overwrite, read_text, write_whole};
 use crate::model::files::{ImportOptions, ModelFile};
 use crate::model::onnx::{self, ExportMetadata};
 use crate::model::{Fingerprint, Mlp, Model, TrainParams};
@@ -125,7 +125,7 @@ impl Ensemble {
     /// that the manifest gives.
     pub fn read(folder: &Path) -> Result<Self> {
         let path = folder.join(MANIFEST);
-        let text = std::fs::read_to_string(&path).map_err(Error::io("read", &path))?;
+        let text = read_text(&path, DOCUMENT_BYTES)?;
         let wrong = |problem: String| Error::Model { file: path.clone(), problem };
         let not_one = |error: serde_json::Error| wrong(format!("not an ensemble: {error}"));
         let Version { format_version } = serde_json::from_str(&text).map_err(not_one)?;
@@ -137,6 +137,23 @@ impl Ensemble {
         let manifest: Manifest = serde_json::from_str(&text).map_err(not_one)?;
         if manifest.members.is_empty() {
             return Err(wrong("there are no members, expected at least one".to_owned()));
+        }
+        if manifest.members.len() > MOST_MEMBERS {
+            let count = manifest.members.len();
+            return Err(wrong(format!("{count} members, expected at most {MOST_MEMBERS}")));
+        }
+        // One that counts twice would make a certificate surer than its models are.
+        let (mut files, mut models) = (BTreeSet::new(), BTreeMap::new());
+        for ManifestEntry { file, fingerprint } in &manifest.members {
+            if !files.insert(file) {
+                return Err(wrong(format!("`{file}` is listed twice, expected each member once")));
+            }
+            if let Some(other) = models.insert(fingerprint, file) {
+                return Err(wrong(format!(
+                    "`{file}` is the same model as `{other}`, expected models that were each \
+                     retrained"
+                )));
+            }
         }
         let read = |entry: &ManifestEntry| {
             let mut parts = Path::new(&entry.file).components();
@@ -172,7 +189,7 @@ fn network(model: &dyn Model) -> Result<&Mlp> {
 
 /// The fingerprints in a folder's manifest, by file; empty if there is no readable manifest.
 pub(super) fn fingerprints(folder: &Path) -> BTreeMap<String, Fingerprint> {
-    let text = std::fs::read_to_string(folder.join(MANIFEST)).unwrap_or_default();
+    let text = read_text(&folder.join(MANIFEST), DOCUMENT_BYTES).unwrap_or_default();
     let Ok(manifest) = serde_json::from_str::<Manifest>(&text) else { return BTreeMap::new() };
     let entries = manifest.members.into_iter().chain([manifest.base]);
     entries.map(|entry| (entry.file, entry.fingerprint)).collect()

@@ -6,7 +6,6 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use super::member::{Base, Change, Member, Training};
-use crate::catalogue::Named;
 use crate::error::{Error, Result};
 use crate::model::TrainParams;
 use crate::seed::{Rng, Seed};
@@ -39,10 +38,6 @@ impl Default for Hyperparameters {
     fn default() -> Self {
         Self { epochs: 2.0, batch: 2.0, learning_rate: 2.0 }
     }
-}
-
-impl Named for Hyperparameters {
-    const NAME: &'static str = "hyperparameters";
 }
 
 impl Change for Hyperparameters {

@@ -4,7 +4,6 @@ use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
 use super::member::{Base, Change, Member, Training};
-use crate::catalogue::Named;
 use crate::error::{Error, Result};
 use crate::seed::Seed;
 
@@ -43,10 +42,6 @@ impl Default for LeaveOut {
     fn default() -> Self {
         Self::ONE_PERCENT
     }
-}
-
-impl Named for LeaveOut {
-    const NAME: &'static str = "leave-out";
 }
 
 impl Change for LeaveOut {

@@ -86,9 +86,7 @@ pub(super) mod tests {
     impl Sample {
         /// The even numbers are the rows that trained it, as many odd ones are fresh.
         pub(in super::super) fn new(rows: usize) -> Self {
-            let layer =
-                Dense { weights: vec![1.0], bias: vec![0.0], activation: Activation::Identity };
-            let network = Mlp::new(1, &[layer], Output::Sigmoid { favourable: true });
+            let network = Mlp::linear(vec![1.0], 0.0);
             Self {
                 network: network.expect("one layer that fits"),
                 points: Points::zeros(2 * rows, 1),

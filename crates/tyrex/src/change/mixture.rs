@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use super::member::{Base, Change, Member};
 use super::{Bootstrap, ModelChange, Reinitialise};
-use crate::catalogue::Named;
 use crate::error::{Error, Result};
 use crate::model::TrainParams;
 use crate::seed::Seed;
@@ -69,10 +68,6 @@ impl Mixture {
         }
         Ok(Self { changes })
     }
-}
-
-impl Named for Mixture {
-    const NAME: &'static str = "mixture";
 }
 
 impl Change for Mixture {

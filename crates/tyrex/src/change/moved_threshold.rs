@@ -4,7 +4,6 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use super::member::{Base, Change, Member};
-use crate::catalogue::Named;
 use crate::error::{Error, Result};
 use crate::model::{Mlp, Model, Output, TrainParams};
 use crate::seed::Seed;
@@ -33,10 +32,6 @@ impl Default for MovedThreshold {
     fn default() -> Self {
         Self { from: 0.4, to: 0.6 }
     }
-}
-
-impl Named for MovedThreshold {
-    const NAME: &'static str = "moved-threshold";
 }
 
 impl Change for MovedThreshold {

@@ -107,14 +107,12 @@ impl Ensemble {
 mod tests {
     use super::*;
     use crate::change::{ModelChange, Reinitialise};
-    use crate::model::{Activation, Dense, Mlp, Output, TrainParams};
+    use crate::model::{Mlp, TrainParams};
     use crate::seed::Seed;
 
     /// `m(x) = sigmoid(slope x + logit)`
     fn model(slope: f32, logit: f32) -> Mlp {
-        let layer =
-            Dense { weights: vec![slope], bias: vec![logit], activation: Activation::Identity };
-        Mlp::new(1, &[layer], Output::Sigmoid { favourable: true }).unwrap()
+        Mlp::linear(vec![slope], logit).unwrap()
     }
 
     fn ensemble(base: Mlp, members: Vec<Mlp>) -> Ensemble {

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::member::{Base, Change, Member};
-use crate::catalogue::Named;
 use crate::error::Result;
 use crate::seed::Seed;
 
@@ -12,10 +11,6 @@ use crate::seed::Seed;
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Reinitialise {}
-
-impl Named for Reinitialise {
-    const NAME: &'static str = "reinitialise";
-}
 
 impl Change for Reinitialise {
     fn description(&self) -> String {

@@ -4,7 +4,6 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use super::member::{Base, Change, Member};
-use crate::catalogue::Named;
 use crate::error::{Error, Result};
 use crate::model::{Mlp, Model, TrainParams};
 use crate::seed::{Rng, Seed};
@@ -29,10 +28,6 @@ impl Default for WeightNoise {
     fn default() -> Self {
         Self { delta: 0.01 }
     }
-}
-
-impl Named for WeightNoise {
-    const NAME: &'static str = "weight-noise";
 }
 
 impl Change for WeightNoise {

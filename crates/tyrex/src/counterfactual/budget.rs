@@ -58,86 +58,109 @@ pub enum Tick {
     Answered,
 }
 
-/// Counts the work, enforces the budget, and records the path if requested.
-pub struct Meter<'a> {
+/// The work done, within a budget.
+struct Account {
     budget: Budget,
     deadline: Option<Instant>,
     effort: Effort,
     spent: bool,
-    watch: Option<&'a dyn Fn(Tick) -> ControlFlow<()>>,
+}
+
+impl Account {
+    /// An account without work; the clock starts now.
+    fn open(budget: Budget) -> Self {
+        let deadline = budget
+            .seconds
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+            .and_then(|limit| Instant::now().checked_add(limit));
+        Self { budget, deadline, effort: Effort::default(), spent: false }
+    }
+
+    /// The effort after more work; `None` if the budget does not allow it.
+    fn after(&mut self, steps: u64, evaluations: u64) -> Option<Effort> {
+        let next = Effort {
+            steps: self.effort.steps + steps,
+            evaluations: self.effort.evaluations + evaluations,
+        };
+        let over = |limit: Option<u64>, used: u64| limit.is_some_and(|limit| used > limit);
+        let is_over = over(self.budget.steps, next.steps)
+            || over(self.budget.evaluations, next.evaluations)
+            || self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        self.spent |= is_over;
+        (!is_over).then_some(next)
+    }
+}
+
+/// The callback of a search, which may cancel it.
+#[derive(Default)]
+struct Watch<'a> {
+    report: Option<&'a dyn Fn(Tick) -> ControlFlow<()>>,
     cancelled: bool,
+}
+
+impl Watch<'_> {
+    /// Reports an evaluation; false if the search is to end.
+    fn continues(&mut self) -> bool {
+        let is_break = self.report.is_some_and(|report| report(Tick::Reading).is_break());
+        self.cancelled |= is_break;
+        !is_break
+    }
+}
+
+/// The state of one search beside its points: its account of the work, its callback, and its path.
+pub struct Meter<'a> {
+    account: Account,
+    watch: Watch<'a>,
     /// The path of the search.
     pub(crate) path: Path,
 }
 
 impl fmt::Debug for Meter<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Meter").field("budget", &self.budget).field("effort", &self.effort).finish()
+        let Account { budget, effort, .. } = &self.account;
+        f.debug_struct("Meter").field("budget", budget).field("effort", effort).finish()
     }
 }
 
 impl<'a> Meter<'a> {
     /// A meter at zero; the clock starts now.
     pub(crate) fn new(budget: Budget) -> Self {
-        let deadline = budget
-            .seconds
-            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-            .and_then(|limit| Instant::now().checked_add(limit));
-        Self {
-            budget,
-            deadline,
-            effort: Effort::default(),
-            spent: false,
-            watch: None,
-            cancelled: false,
-            path: Path::default(),
-        }
+        let account = Account::open(budget);
+        Self { account, watch: Watch::default(), path: Path::default() }
     }
 
-    /// A meter that calls `watch` before every evaluation.
+    /// A meter that calls `report` before every evaluation.
     pub(crate) fn watched(
         budget: Budget,
         path: Path,
-        watch: &'a dyn Fn(Tick) -> ControlFlow<()>,
+        report: &'a dyn Fn(Tick) -> ControlFlow<()>,
     ) -> Self {
-        Self { watch: Some(watch), path, ..Self::new(budget) }
+        let watch = Watch { report: Some(report), cancelled: false };
+        Self { watch, path, ..Self::new(budget) }
     }
 
     /// Whether the search was cancelled.
     pub(crate) fn is_cancelled(&self) -> bool {
-        self.cancelled
+        self.watch.cancelled
     }
 
     /// The work done so far.
     pub fn effort(&self) -> Effort {
-        self.effort
+        self.account.effort
     }
 
-    /// Whether work was refused because the budget was spent.
+    /// Whether work was refused, because the budget was spent or the search was cancelled.
     pub(crate) fn is_spent(&self) -> bool {
-        self.spent
+        self.account.spent || self.watch.cancelled
     }
 
     /// Takes work from the budget, if enough is left.
     pub(crate) fn take(&mut self, steps: u64, evaluations: u64) -> bool {
-        let next = Effort {
-            steps: self.effort.steps + steps,
-            evaluations: self.effort.evaluations + evaluations,
-        };
-        let over = |limit: Option<u64>, used: u64| limit.is_some_and(|limit| used > limit);
-        if over(self.budget.steps, next.steps)
-            || over(self.budget.evaluations, next.evaluations)
-            || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
-        {
-            self.spent = true;
-            return false;
+        let next = self.account.after(steps, evaluations).filter(|_| self.watch.continues());
+        if let Some(effort) = next {
+            self.account.effort = effort;
         }
-        if self.watch.is_some_and(|watch| watch(Tick::Reading).is_break()) {
-            (self.spent, self.cancelled) = (true, true);
-            return false;
-        }
-        self.effort = next;
-        true
+        next.is_some()
     }
 
     /// Evaluates a field; `None` if the budget is spent.

@@ -2,19 +2,37 @@
 
 use crate::error::Result;
 use crate::measure::{Gauge, GaugeScratch, Reading};
+use crate::model::THRESHOLD;
 use crate::model::routes::{Line, Routes, RoutesScratch};
 use crate::points::Points;
+
+/// A linear model of one condition of a field: its value at a point, and its gradient there.
+#[derive(Debug, Clone)]
+pub(crate) struct Plane {
+    pub(crate) value: f64,
+    pub(crate) gradient: Vec<f32>,
+}
 
 /// A function to increase. Measures are fields; so is the worst case of ROAR.
 pub(crate) trait Field {
     /// The number of points that one evaluation scores.
     fn evaluations(&self) -> u64;
 
+    /// Tells the field the threshold of the searches that follow: a field of several conditions
+    /// has its values around it.
+    fn aim_at(&mut self, _threshold: f64) {}
+
     /// The value at a point, and `m` there.
     fn read(&mut self, x: &[f32]) -> Reading;
 
     /// The same with the gradient.
     fn read_with_gradient(&mut self, x: &[f32], gradient: &mut [f32]) -> Result<Reading>;
+
+    /// The conditions at the point of the last gradient, if the field has two: its value is the
+    /// smaller one of theirs.
+    fn planes(&mut self) -> Option<[Plane; 2]> {
+        None
+    }
 
     /// The values at several points, in their order, with the bits of [`read`](Self::read).
     fn read_all(&mut self, points: &Points) -> Vec<Reading> {
@@ -27,14 +45,15 @@ pub(crate) trait Field {
         1
     }
 
-    /// The values at a point with each choice of a line. The last digits may differ from those of
-    /// [`read`](Self::read).
-    fn along(&mut self, x: &[f32], line: Line<'_>) -> Vec<Reading> {
-        self.read_all(&points_along(x, line))
+    /// The values at a point with each choice of each line, line by line. The last digits may
+    /// differ from those of [`read`](Self::read).
+    fn along(&mut self, x: &[f32], lines: &[Line<'_>]) -> Vec<Forecast> {
+        self.read_all(&points_along(x, lines)).into_iter().map(Forecast::from).collect()
     }
 
-    /// The number of points that a reading along a line counts for.
-    fn evaluations_along(&self, choices: usize) -> u64 {
+    /// The number of points that a reading along lines counts for.
+    fn evaluations_along(&self, lines: &[Line<'_>]) -> u64 {
+        let choices: usize = lines.iter().map(Line::len).sum();
         self.evaluations().saturating_mul(choices as u64)
     }
 
@@ -44,15 +63,38 @@ pub(crate) trait Field {
         None
     }
 
+    /// [`along`](Self::along) with the logits of the score as values, if the field is the score
+    /// and they can be read.
+    fn logits_along(&mut self, _x: &[f32], _lines: &[Line<'_>]) -> Option<Vec<Forecast>> {
+        None
+    }
+
     /// The logits of the score at the same pairs of choices.
     fn logits_over(&mut self, _x: &[f32], _lines: [Line<'_>; 2]) -> Option<&[f64]> {
         None
     }
 }
 
-/// The points that one walk through trees along a line counts for: it reaches about twice as many
-/// leaves as a point.
-pub(crate) const WALK: u64 = 2;
+/// A value that is not read at a point itself.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Forecast {
+    /// Whether the model in use accepts.
+    pub(crate) accepts: bool,
+    /// The value of the field.
+    pub(crate) value: f64,
+}
+
+impl From<Reading> for Forecast {
+    fn from(Reading { score, value }: Reading) -> Self {
+        Self { accepts: score >= THRESHOLD, value }
+    }
+}
+
+/// The points that one walk through trees along lines counts for: the walk of a line begins where
+/// the line is asked for the first time.
+pub(crate) fn walk(lines: &[Line<'_>]) -> u64 {
+    2 + lines.len().min(8) as u64
+}
 /// The points that a walk over the pairs of choices of two lines counts for.
 pub(crate) const WALK_OVER: u64 = 4;
 
@@ -88,16 +130,24 @@ impl Field for Reader<'_> {
         self.gauge.read_with_gradient_in(&mut self.room, x, gradient)
     }
 
-    fn along(&mut self, x: &[f32], line: Line<'_>) -> Vec<Reading> {
+    fn along(&mut self, x: &[f32], lines: &[Line<'_>]) -> Vec<Forecast> {
         let own = self
             .routes
-            .and_then(|routes| self.gauge.read_along(routes, x, line, &mut self.scratch));
-        own.unwrap_or_else(|| self.read_all(&points_along(x, line)))
+            .and_then(|routes| self.gauge.read_along(routes, x, lines, &mut self.scratch));
+        let own = own.unwrap_or_else(|| self.read_all(&points_along(x, lines)));
+        own.into_iter().map(Forecast::from).collect()
     }
 
-    fn evaluations_along(&self, choices: usize) -> u64 {
-        let each = if self.routes.is_some() { WALK } else { choices as u64 };
+    fn evaluations_along(&self, lines: &[Line<'_>]) -> u64 {
+        let choices = || lines.iter().map(|line| line.len() as u64).sum();
+        let each = if self.routes.is_some() { walk(lines) } else { choices() };
         self.evaluations().saturating_mul(each)
+    }
+
+    fn logits_along(&mut self, x: &[f32], lines: &[Line<'_>]) -> Option<Vec<Forecast>> {
+        self.routes.filter(|_| self.gauge.is_score())?.logits_along(x, lines, &mut self.scratch);
+        let logits = self.scratch.logits.iter();
+        Some(logits.map(|&value| Forecast { accepts: value >= 0.0, value }).collect())
     }
 
     fn logits_over(&mut self, x: &[f32], lines: [Line<'_>; 2]) -> Option<&[f64]> {
@@ -106,13 +156,15 @@ impl Field for Reader<'_> {
     }
 }
 
-/// A point with each choice of a line.
-pub(crate) fn points_along(x: &[f32], line: Line<'_>) -> Points {
+/// A point with each choice of each line.
+pub(crate) fn points_along(x: &[f32], lines: &[Line<'_>]) -> Points {
     let mut points = Points::new(x.len());
-    let mut point = x.to_vec();
-    for choice in line.values.chunks_exact(line.width) {
-        point[line.start..line.start + line.width].copy_from_slice(choice);
-        points.push(&point);
+    for line in lines {
+        let mut point = x.to_vec();
+        for choice in line.values.chunks_exact(line.width) {
+            point[line.start..line.start + line.width].copy_from_slice(choice);
+            points.push(&point);
+        }
     }
     points
 }
@@ -144,13 +196,15 @@ impl<F: Field> Field for Logit<F> {
         Ok(Reading { value: logit(v), ..reading })
     }
 
-    fn along(&mut self, x: &[f32], line: Line<'_>) -> Vec<Reading> {
-        let readings = self.0.along(x, line).into_iter();
-        readings.map(|reading| Reading { value: logit(reading.value), ..reading }).collect()
+    fn along(&mut self, x: &[f32], lines: &[Line<'_>]) -> Vec<Forecast> {
+        self.0.logits_along(x, lines).unwrap_or_else(|| {
+            let own = self.0.along(x, lines).into_iter();
+            own.map(|forecast| Forecast { value: logit(forecast.value), ..forecast }).collect()
+        })
     }
 
-    fn evaluations_along(&self, choices: usize) -> u64 {
-        self.0.evaluations_along(choices)
+    fn evaluations_along(&self, lines: &[Line<'_>]) -> u64 {
+        self.0.evaluations_along(lines)
     }
 
     fn over(&mut self, x: &[f32], lines: [Line<'_>; 2]) -> Option<&[f64]> {

@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::field::Reader;
+use super::plausible::OF_PROBABILITIES;
 use super::search::cells::{Care, Cells, Density};
 use super::search::settle::{Finish, settle};
 use super::search::{Candidate, Test};
-use super::{Factual, Meter, Norm, Protocol, Reason};
+use super::{Factual, Meter, Norm, Problem, Protocol, Reason};
 use crate::counterfactual::field::Field;
 use crate::error::{Error, Result};
 use crate::measure::{Gauge, Measure, Neighbourhood, RelaxedStability, Sampling};
@@ -66,7 +67,6 @@ impl Default for Robustness {
 
 impl Robustness {
     /// As in the paper: the search draws in the same way as the test.
-    #[must_use]
     pub fn paper() -> Self {
         let search = SearchNeighbours { sampling: Sampling::MonteCarlo, samples: 1000 };
         Self { search, ..Self::default() }
@@ -105,6 +105,7 @@ pub(crate) struct Judge<'a> {
     part: Gauge<'a>,
     fresh: Vec<Gauge<'a>>,
     sigma: f64,
+    problem: Problem<'a>,
 }
 
 /// The neighbours of that part.
@@ -117,8 +118,9 @@ pub(crate) enum Judged {
 }
 
 impl<'a> Judge<'a> {
-    pub(crate) fn new(robustness: &Robustness, model: &'a dyn Model, seed: Seed) -> Result<Self> {
+    pub(crate) fn new(robustness: &Robustness, problem: &Problem<'a>, seed: Seed) -> Result<Self> {
         robustness.check()?;
+        let model = problem.model;
         let (dim, sigma) = (model.dim(), robustness.sigma);
         let SearchNeighbours { sampling, samples } = robustness.search;
         let sampling = sampling.for_coordinates(dim);
@@ -134,7 +136,7 @@ impl<'a> Judge<'a> {
                 Gauge::new(robustness.measure, model, &cloud)
             })
             .collect::<Result<_>>()?;
-        Ok(Self { tau: robustness.tau, search, part, fresh, sigma })
+        Ok(Self { tau: robustness.tau, search, part, fresh, sigma, problem: *problem })
     }
 
     /// The gauge of the final test, for points that no search has found.
@@ -158,7 +160,8 @@ impl<'a> Judge<'a> {
         meter: &mut Meter,
         search: impl FnMut(&mut dyn Field, Test, &[f32], &mut Meter) -> Result<Option<Candidate>>,
     ) -> Result<Judged> {
-        self.judge_by(&mut Reader::new(&self.search), factual, norm, start, meter, search)
+        let mut field = self.problem.usual(Reader::new(&self.search), OF_PROBABILITIES);
+        self.judge_by(&mut field, factual, norm, start, meter, search)
     }
 
     /// The same by a search over cells, whose answers are settled.
@@ -174,8 +177,11 @@ impl<'a> Judge<'a> {
         meter: &mut Meter,
     ) -> Result<Judged> {
         let search = cells.search(factual, norm, steps, Density::of_neighbours(self.sigma));
-        let mut part = Reader::with_routes(&self.part, cells.routes());
-        let mut all = Reader::with_routes(&self.search, cells.routes());
+        let with_routes = |gauge| {
+            let field = Reader::with_routes(gauge, cells.routes());
+            self.problem.usual(field, OF_PROBABILITIES)
+        };
+        let (mut part, mut all) = (with_routes(&self.part), with_routes(&self.search));
         let Some((first, others)) = starts.split_first() else {
             return Ok(Judged::Failed(None, gave_up(meter)));
         };
@@ -192,7 +198,7 @@ impl<'a> Judge<'a> {
 
     fn judge_by(
         &self,
-        reader: &mut Reader,
+        reader: &mut dyn Field,
         factual: &Factual,
         norm: Norm,
         start: &[f32],
@@ -203,6 +209,7 @@ impl<'a> Judge<'a> {
         let mut aim = Test { threshold: self.tau };
         let mut best = None;
         for fresh in &self.fresh {
+            reader.aim_at(aim.threshold);
             let Some(candidate) = search(reader, aim, &start, meter)? else { break };
             if !aim.passes(candidate.reading) {
                 return Ok(Judged::Failed(Some(candidate), gave_up(meter)));

@@ -13,6 +13,7 @@ mod judge;
 mod methods;
 mod outcome;
 mod path;
+mod plausible;
 mod relax;
 mod search;
 mod search_models;
@@ -29,6 +30,7 @@ pub use cost::Norm;
 pub use judge::{Robustness, SearchNeighbours};
 pub use methods::*;
 pub use outcome::{Answer, Counterfactual, Outcome, Reason, Stopped};
+pub use plausible::Plausible;
 pub use relax::{Relaxation, Relaxations, relaxations};
 pub use search::ascent::Step;
 pub use search::cells::is_searchable;
@@ -36,6 +38,7 @@ pub use search::neighbours::Memory;
 pub use search_models::SearchModels;
 
 use path::Path;
+use plausible::Usual;
 
 use crate::action::FeasibleSet;
 use crate::error::{Error, Result};
@@ -53,6 +56,7 @@ pub struct Problem<'a> {
     pub data: &'a Points,
     memory: Option<&'a Memory>,
     search_models: Option<&'a SearchModels>,
+    plausible: Option<Plausible<'a>>,
 }
 
 impl<'a> Problem<'a> {
@@ -65,13 +69,37 @@ impl<'a> Problem<'a> {
                 got: data.dim(),
             });
         }
-        Ok(Self { model, norm, data, memory: None, search_models: None })
+        Ok(Self { model, norm, data, memory: None, search_models: None, plausible: None })
     }
 
     /// The same problem with models for a search over models.
     #[must_use]
     pub fn with_search_models(self, models: &'a SearchModels) -> Self {
         Self { search_models: Some(models), ..self }
+    }
+
+    /// The same problem with a least p-value of answers. The points of the density must be those of
+    /// the model.
+    pub fn with_plausible(self, plausible: Plausible<'a>) -> Result<Self> {
+        if plausible.dim() != self.model.dim() {
+            return Err(Error::Dimension {
+                what: "coordinates of the points of a density".into(),
+                expected: self.model.dim(),
+                got: plausible.dim(),
+            });
+        }
+        Ok(Self { plausible: Some(plausible), ..self })
+    }
+
+    /// Whether answers have to be usual.
+    pub(crate) fn is_plausible(&self) -> bool {
+        self.plausible.is_some()
+    }
+
+    /// The field of a search, with the condition that answers are usual, if there is one. `unit` is
+    /// one standard deviation in the unit of the field.
+    pub(crate) fn usual<F>(&self, field: F, unit: f64) -> Usual<'a, F> {
+        Usual::new(field, self.plausible, unit)
     }
 
     /// The same problem with a cache of the measures at the data points, for other methods and
@@ -104,7 +132,6 @@ pub enum Domain {
 
 impl<'a> Factual<'a> {
     /// A factual whose answers are rows, if the set has rows.
-    #[must_use]
     pub fn new(point: &'a [f32], set: &'a FeasibleSet) -> Self {
         let domain = if set.is_relaxed() { Domain::Relaxed } else { Domain::Encodable };
         Self { point, set, domain }
@@ -213,7 +240,10 @@ fn find_each(
                 match method.find(factual, &mut meter)? {
                     // A cancelled search may differ from a complete one, so its result is dropped.
                     _ if meter.is_cancelled() => not_found(Reason::Cancelled),
-                    answer => answer,
+                    answer => match problem.plausible {
+                        Some(plausible) => plausible.judged(answer),
+                        None => answer,
+                    },
                 }
             };
             // The next factual handles a `Break`.

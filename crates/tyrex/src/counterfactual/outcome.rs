@@ -17,6 +17,10 @@ pub struct Counterfactual {
     pub value: f64,
     /// The distance from the factual, by the problem's norm.
     pub cost: f64,
+    /// No answer costs less, if a proof was asked for. The answer is the cheapest if this is its
+    /// cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least_cost: Option<f64>,
     /// The exact row of the point, if only rows are answers; decoding the point would lose digits.
     /// It is not serialised here, since files have their own form for rows.
     #[serde(skip)]
@@ -82,6 +86,8 @@ pub enum Reason {
     NoCandidate,
     /// Points pass, but no row near them was found that satisfies the rules and passes.
     NoActionableRow,
+    /// No point was found that passes and is as usual as asked.
+    Implausible,
     /// Points pass, but models that chose the margin do not accept one of them often enough.
     PromiseOutOfReach,
     /// The search was cancelled.
@@ -97,6 +103,7 @@ impl Reason {
             Self::Stuck => "stuck",
             Self::NoCandidate => "no-candidate",
             Self::NoActionableRow => "no-actionable-row",
+            Self::Implausible => "implausible",
             Self::PromiseOutOfReach => "promise-out-of-reach",
             Self::Cancelled => "cancelled",
         }
@@ -114,6 +121,10 @@ impl std::fmt::Display for Reason {
             Self::NoCandidate => "none of the data points that were tried passes the test",
             Self::NoActionableRow => {
                 "points pass, but no row near them was found that satisfies the rules and passes"
+            }
+            Self::Implausible => {
+                "the search found no allowed change that passes the test of the method and is as \
+                 usual as asked"
             }
             Self::PromiseOutOfReach => {
                 "the search found no allowed change that its models accept often enough for the promise"

@@ -128,8 +128,14 @@ mod tests {
     use super::*;
 
     fn relaxation(breaks: Vec<Violation>) -> Relaxation {
-        let counterfactual =
-            Counterfactual { point: vec![1.0], score: 0.7, value: 0.7, cost: 0.25, row: None };
+        let counterfactual = Counterfactual {
+            point: vec![1.0],
+            score: 0.7,
+            value: 0.7,
+            cost: 0.25,
+            least_cost: None,
+            row: None,
+        };
         let constraint = Constraint::Feature("age".to_owned());
         Relaxation { constraint, counterfactual, breaks }
     }

@@ -17,11 +17,14 @@
 //! The model in use must accept `x` in any case. Where it does not, the field is its logit if that
 //! is lower.
 
-use super::field::{Field, points_along};
-use crate::counterfactual::field::WALK;
+mod active;
+
+pub(crate) use active::{Active, ActiveTail};
+
+use super::field::{Field, Forecast, points_along, walk};
 use crate::error::Result;
 use crate::measure::Reading;
-use crate::model::routes::{Line, Routes, RoutesScratch, Shift};
+use crate::model::routes::{Line, Routes, RoutesScratch};
 use crate::model::{Committee, CommitteeScratch};
 use crate::points::Points;
 
@@ -43,7 +46,10 @@ pub(crate) struct Tail<'a> {
     weights: Vec<f64>,
     /// The routes of all models, if all are trees.
     routes: Option<&'a [&'a Routes]>,
-    walks: RoutesScratch,
+    /// For each of them.
+    walks: Vec<RoutesScratch>,
+    /// The last point that all models have read, and its reading.
+    last: Option<(Vec<f32>, Reading)>,
 }
 
 /// A model with a smaller weight has no backward pass.
@@ -53,13 +59,19 @@ impl<'a> Tail<'a> {
     /// The first model of the committee is the model in use.
     pub(crate) fn new(committee: &'a Committee, shape: TailShape) -> Self {
         let weights = vec![0.0; committee.models().len() - 1];
-        let walks = RoutesScratch::default();
-        Self { committee, shape, scratch: committee.scratch(), weights, routes: None, walks }
+        let scratch = committee.scratch();
+        let walks = Vec::new();
+        Self { committee, shape, scratch, weights, routes: None, walks, last: None }
     }
 
     /// The same with the routes of all models of the committee.
     pub(crate) fn with_routes(self, routes: Option<&'a [&'a Routes]>) -> Self {
         Self { routes, ..self }
+    }
+
+    /// The reading of the last point, if it is this one.
+    pub(crate) fn known(&self, x: &[f32]) -> Option<Reading> {
+        self.last.as_ref().filter(|(last, _)| last == x).map(|&(_, reading)| reading)
     }
 
     /// The score and the logit of the model in use, and the tail.
@@ -71,9 +83,38 @@ impl<'a> Tail<'a> {
     }
 }
 
+/// The field at points, in their order.
+pub(crate) fn readings(committee: &Committee, shape: TailShape, points: &Points) -> Vec<Reading> {
+    let logits = committee.logits_of(points);
+    let scores = committee.models()[0].score(points);
+    let mut of_models = vec![0.0; logits.len()];
+    let mut weights = vec![0.0; logits.len() - 1];
+    let each = scores.into_iter().enumerate();
+    each.map(|(row, score)| {
+        of_models.iter_mut().zip(&logits).for_each(|(to, of_model)| *to = of_model[row]);
+        let tail = shape.tail(&of_models[1..], &mut weights);
+        Reading { score, value: field(f64::from(of_models[0]), tail) }
+    })
+    .collect()
+}
+
 /// The tail, or the logit of the model in use if it rejects and is lower.
 fn field(own: f64, tail: f64) -> f64 {
     if own < 0.0 { own.min(tail) } else { tail }
+}
+
+/// The models of the gradient, with their weights of more than `least`: the model in use alone
+/// where its logit is the field.
+fn weighty(
+    own: f64,
+    tail: f64,
+    least: f64,
+    weights: impl Iterator<Item = (usize, f64)>,
+) -> impl Iterator<Item = (usize, f32)> {
+    let is_own = own < 0.0 && own <= tail;
+    let of_tail = weights.filter(move |(_, weight)| !is_own && *weight > least);
+    let of_tail = of_tail.map(|(model, weight)| (model, weight as f32));
+    is_own.then_some((0, 1.0)).into_iter().chain(of_tail)
 }
 
 impl Field for Tail<'_> {
@@ -83,58 +124,49 @@ impl Field for Tail<'_> {
 
     fn read(&mut self, x: &[f32]) -> Reading {
         let (score, own, tail) = self.values(x);
-        Reading { score, value: field(own, tail) }
+        let reading = Reading { score, value: field(own, tail) };
+        self.last = Some((x.to_vec(), reading));
+        reading
     }
 
     fn read_with_gradient(&mut self, x: &[f32], gradient: &mut [f32]) -> Result<Reading> {
         let (score, own, tail) = self.values(x);
-        let scratch = &mut self.scratch;
-        if own < 0.0 && own <= tail {
-            self.committee.gradient(x, std::iter::once((0, 1.0)), scratch, gradient);
-        } else {
-            let weighty = self.weights.iter().enumerate().filter(|(_, w)| **w > LEAST_WEIGHT);
-            let models = weighty.map(|(index, &weight)| (index + 1, weight as f32));
-            self.committee.gradient(x, models, scratch, gradient);
-        }
+        let weights = (1..).zip(self.weights.iter().copied());
+        let weights = weighty(own, tail, LEAST_WEIGHT, weights);
+        self.committee.gradient(x, weights, &mut self.scratch, gradient);
         Ok(Reading { score, value: field(own, tail) })
     }
 
     fn read_all(&mut self, points: &Points) -> Vec<Reading> {
-        let logits = self.committee.logits_of(points);
-        let scores = self.committee.models()[0].score(points);
-        let mut of_models = vec![0.0; logits.len()];
-        let each = scores.into_iter().enumerate();
-        each.map(|(row, score)| {
-            of_models.iter_mut().zip(&logits).for_each(|(to, of_model)| *to = of_model[row]);
-            let tail = self.shape.tail(&of_models[1..], &mut self.weights);
-            Reading { score, value: field(f64::from(of_models[0]), tail) }
-        })
-        .collect()
+        readings(self.committee, self.shape, points)
     }
 
-    fn along(&mut self, x: &[f32], line: Line<'_>) -> Vec<Reading> {
-        let Some(routes) = self.routes else { return self.read_all(&points_along(x, line)) };
+    fn along(&mut self, x: &[f32], lines: &[Line<'_>]) -> Vec<Forecast> {
+        let Some(routes) = self.routes else {
+            let readings = self.read_all(&points_along(x, lines));
+            return readings.into_iter().map(Forecast::from).collect();
+        };
         let models = routes.len();
-        let mut logits = vec![0.0_f32; models * line.len()];
-        let mut scores = Vec::new();
-        for (index, routes) in routes.iter().enumerate() {
-            routes.along(x, line, Shift::NONE, &mut self.walks);
-            if index == 0 {
-                scores.clone_from(&self.walks.scores);
-            }
+        let choices: usize = lines.iter().map(Line::len).sum();
+        let mut logits = vec![0.0_f32; models * choices];
+        self.walks.resize_with(models, RoutesScratch::default);
+        for (index, (routes, walks)) in routes.iter().zip(&mut self.walks).enumerate() {
+            routes.logits_along(x, lines, walks);
             let column = logits[index..].iter_mut().step_by(models);
-            column.zip(&self.walks.logits).for_each(|(to, &logit)| *to = logit as f32);
+            column.zip(&walks.logits).for_each(|(to, &logit)| *to = logit as f32);
         }
-        let each = scores.into_iter().zip(logits.chunks_exact(models));
-        each.map(|(score, logits)| {
+        let each = logits.chunks_exact(models);
+        each.map(|logits| {
             let tail = self.shape.tail(&logits[1..], &mut self.weights);
-            Reading { score, value: field(f64::from(logits[0]), tail) }
+            let own = f64::from(logits[0]);
+            Forecast { accepts: own >= 0.0, value: field(own, tail) }
         })
         .collect()
     }
 
-    fn evaluations_along(&self, choices: usize) -> u64 {
-        let each = if self.routes.is_some() { WALK } else { choices as u64 };
+    fn evaluations_along(&self, lines: &[Line<'_>]) -> u64 {
+        let choices = || lines.iter().map(|line| line.len() as u64).sum();
+        let each = if self.routes.is_some() { walk(lines) } else { choices() };
         self.evaluations().saturating_mul(each)
     }
 
@@ -154,10 +186,19 @@ impl TailShape {
         self.temperature * (-libm::log(share) - others / share)
     }
 
-    /// The tail of the logits; writes `w_s` to `weights`.
-    fn tail(self, logits: &[f32], weights: &mut [f64]) -> f64 {
+    /// The number of models in the tail, `a S`.
+    fn models(self, searched: usize) -> f64 {
         // A share of less than one model is that of the lowest.
-        let models = (self.share * logits.len() as f64).max(1.0).min(logits.len() as f64);
+        (self.share * searched as f64).max(1.0).min(searched as f64)
+    }
+
+    /// The tail of the logits of all search models; writes `w_s` to `weights`.
+    fn tail(self, logits: &[f32], weights: &mut [f64]) -> f64 {
+        self.tail_of(logits, self.models(logits.len()), weights)
+    }
+
+    /// The tail with this many models in it.
+    fn tail_of(self, logits: &[f32], models: f64, weights: &mut [f64]) -> f64 {
         let scale = self.temperature;
         let lowest = f64::from(logits.iter().copied().fold(f32::INFINITY, f32::min));
         let highest = f64::from(logits.iter().copied().fold(f32::NEG_INFINITY, f32::max));

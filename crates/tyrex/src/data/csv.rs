@@ -4,10 +4,10 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::data::input::{Input, Utf8};
-use crate::data::limits::{TableRoom, check_columns};
+use crate::data::limits::{MOST_ROW, TableMeter, check_columns, long_row};
 use crate::data::reader::Batches;
 use crate::data::table::{Column, Content};
-use crate::data::writer::{Cells, Sink};
+use crate::data::writer::{CellFormat, Sink};
 use crate::error::{Error, Result};
 use crate::file::WholeFile;
 
@@ -20,8 +20,9 @@ const BYTE_ORDER_MARK: u64 = 3;
 /// A text, followed by [`END`].
 struct Ended<R> {
     text: R,
-    /// Bytes of the text read so far.
+    /// Bytes of the text read so far, and those before the record that is read now.
     read: u64,
+    before: u64,
     /// Bytes of the end, with the line break before it, that are still to be read; `None` within
     /// the text.
     rest: Option<Vec<u8>>,
@@ -32,6 +33,9 @@ impl<R: Read> Read for Ended<R> {
         if self.rest.is_none() {
             let count = self.text.read(out)?;
             self.read += count as u64;
+            if self.read - self.before > MOST_ROW {
+                return Err(long_row());
+            }
             if count > 0 || out.is_empty() {
                 return Ok(count);
             }
@@ -55,10 +59,13 @@ pub(super) struct Reader<R> {
 impl<R: Read> Reader<R> {
     /// Reads the header. `size` is the total number of bytes, if known.
     pub(super) fn new(source: &Path, bytes: R, size: Option<u64>) -> Result<Self> {
-        let mut records = csv::ReaderBuilder::new()
-            .flexible(true)
-            .buffer_capacity(1 << 16)
-            .from_reader(Ended { text: Utf8::new(Input::new(bytes, size)), read: 0, rest: None });
+        let mut records =
+            csv::ReaderBuilder::new().flexible(true).buffer_capacity(1 << 16).from_reader(Ended {
+                text: Utf8::new(Input::new(bytes, size)),
+                read: 0,
+                before: 0,
+                rest: None,
+            });
         let wrong = |problem: String| Error::Table { file: source.to_owned(), problem };
         let header = match records.headers() {
             Ok(header) => header.clone(),
@@ -102,12 +109,14 @@ impl<R: Read> Batches for Reader<R> {
         &mut self,
         first_row: usize,
         limit: usize,
-        room: &mut TableRoom,
+        meter: &mut TableMeter,
     ) -> Result<(usize, Vec<Column>)> {
         let mut columns = self.header.clone();
         let mut record = csv::StringRecord::new();
         let mut rows = 0;
         while rows < limit {
+            let input = self.records.get_mut();
+            input.before = input.read;
             match self.records.read_record(&mut record) {
                 Ok(true) => {}
                 Ok(false) => break,
@@ -138,7 +147,8 @@ impl<R: Read> Batches for Reader<R> {
                 return Err(Error::Table { file: self.source.clone(), problem });
             }
             for (column, cell) in columns.iter_mut().zip(&record) {
-                room.take(rows, cell.len())
+                meter
+                    .take(rows, cell.len())
                     .map_err(|problem| Error::Table { file: self.source.clone(), problem })?;
                 column.push(cell);
             }
@@ -176,7 +186,7 @@ fn other_separator(header: &csv::StringRecord) -> Option<&'static str> {
 /// Writes CSV.
 pub(super) struct Writer {
     records: csv::Writer<WholeFile>,
-    cells: Cells,
+    cells: CellFormat,
 }
 
 impl Writer {
@@ -184,7 +194,7 @@ impl Writer {
     pub(super) fn new(
         file: WholeFile,
         columns: &[(String, Content)],
-        cells: Cells,
+        cells: CellFormat,
     ) -> io::Result<Self> {
         let mut records = csv::Writer::from_writer(file);
         for (name, _) in columns {

@@ -46,7 +46,6 @@ impl Default for FetchOptions {
 
 impl FetchOptions {
     /// The default options, with the mirror in `$TYREX_DATA_MIRROR` if it is set.
-    #[must_use]
     pub fn from_environment() -> Self {
         let mirror = std::env::var("TYREX_DATA_MIRROR").ok().filter(|mirror| !mirror.is_empty());
         Self { mirror, ..Self::default() }
@@ -60,7 +59,7 @@ impl FetchOptions {
 
 /// The progress of a download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress<'a> {
+pub struct FetchProgress<'a> {
     /// The address.
     pub url: &'a str,
     /// Bytes on disk, those of earlier attempts included.
@@ -70,7 +69,7 @@ pub struct Progress<'a> {
 }
 
 /// Called as bytes arrive and while waiting; `Break` cancels, and the received bytes are kept.
-pub(crate) type OnProgress<'a> = &'a mut dyn FnMut(Progress<'_>) -> ControlFlow<()>;
+pub(crate) type OnProgress<'a> = &'a mut dyn FnMut(FetchProgress<'_>) -> ControlFlow<()>;
 
 /// Downloads `url` into `part`. If that fails, the received bytes are kept for the next call.
 pub(super) fn download(
@@ -218,7 +217,8 @@ impl Transfer<'_> {
     }
 
     fn report(&mut self) -> Result<()> {
-        let progress = Progress { url: self.url, received: self.part.length, total: self.total };
+        let progress =
+            FetchProgress { url: self.url, received: self.part.length, total: self.total };
         match (self.on_progress)(progress) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(self.error("cancelled; run it again to continue".into())),

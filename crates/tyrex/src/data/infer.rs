@@ -11,7 +11,7 @@ pub use hints::Hints;
 
 use crate::data::cell::listed;
 use crate::data::schema::{
-    Action, Feature, FeatureKind, Label, Missing, MissingPolicy, Note, Rule, Schema,
+    Action, Feature, FeatureKind, Label, Missing, MissingPolicy, Note, Schema,
 };
 use crate::data::table::{Column, Table};
 use crate::data::value::Value;
@@ -59,77 +59,35 @@ impl Inferred {
         self.schema.to_toml_with_notes(&self.notes)
     }
 
-    /// The same draft, for rows outside the observed ranges too: the ranges limit the advice
-    /// (`action = { within = [..] }`, or a rule if the feature may only rise), not the applicants.
-    #[must_use]
-    pub fn open_to_all(mut self) -> Self {
-        for feature in &mut self.schema.features {
-            let Some(range) = feature.range else { continue };
-            match feature.action {
-                Action::Free => feature.action = Action::Within(range),
-                Action::OnlyUp => self.schema.rules.push(Rule {
-                    description: Some(format!("`{}` is as in the data", feature.name)),
-                    terms: [(feature.name.clone(), 1.0)].into(),
-                    at_least: None,
-                    at_most: Some(range.upper),
-                }),
-                Action::Fixed => {}
-                Action::OnlyDown | Action::Within(_) | Action::Levels(_) => continue,
-            }
-            feature.range = None;
-        }
-        self
-    }
-
     fn note(&mut self, feature: Option<&str>, text: String) {
         self.notes.push(Note { feature: feature.map(str::to_owned), text });
     }
 }
 
 impl Schema {
-    /// A first schema from a table. The label must be named, since it cannot be inferred;
+    /// A first schema from a table. Columns that identify rows are ignored, features that nobody can
+    /// change are fixed, outliers are clipped, some rows test, and remarks point at zeros that may
+    /// mean missing, at columns that may give the label away, and at features without a rule.
     /// `favourable` may be empty, and is then guessed with a remark.
-    pub fn infer(table: &Table, label: Option<&str>, favourable: &[Value]) -> Result<Inferred> {
-        if label.is_none() && table.rows() > 0 {
-            return Err(no_label(table));
-        }
-        Self::infer_with(table, label, favourable, &Hints::default())
-    }
-
-    /// The same, reviewed: columns that identify rows are ignored, features that nobody can change
-    /// are fixed, outliers are clipped, some rows test, and remarks point at zeros that may mean
-    /// missing, at columns that may give the label away, and at features without a rule.
-    pub fn draft(table: &Table, label: Option<&str>, favourable: &[Value]) -> Result<Inferred> {
-        if label.is_none() && table.rows() > 0 {
-            return Err(no_label(table));
-        }
-        Self::draft_with(table, label, favourable, &Hints::default())
-    }
-
-    /// The same, with hints. The columns that an existing model takes stay features, its input is
-    /// not clipped, and no rows are set apart: the remarks alone point at the doubts.
-    pub fn draft_with(
-        table: &Table,
-        label: Option<&str>,
-        favourable: &[Value],
-        hints: &Hints,
-    ) -> Result<Inferred> {
-        let mut inferred = Self::infer_with(table, label, favourable, hints)?;
-        review::review(&mut inferred, table, hints)?;
-        Ok(inferred)
-    }
-
-    /// A first schema from a table, with hints.
     ///
-    /// An existing model needs no label. Without one the schema names a column that the table does
-    /// not have, and the favourable value is the one given, or else 1: rows read through it have no
-    /// labels, so they can be explained and cannot train.
-    pub fn infer_with(
+    /// The numbers of the table limit the advice (`action = { within = [..] }`, or a rule if the
+    /// feature may only rise) and not the rows: what occurs elsewhere is not known. A `range`, outside
+    /// of which a cell is an error, is for a person to add.
+    ///
+    /// The columns that an existing model takes ([`Hints::features`]) stay features, its input is not
+    /// clipped, and no rows are set apart: the remarks alone point at the doubts. Such a model needs
+    /// no label. Without one the schema names a column that the table does not have, and the
+    /// favourable value is the one given, or else 1: rows read through it have no labels, so they can
+    /// be explained and cannot train. Otherwise the label must be named, since it cannot be inferred.
+    pub fn draft(
         table: &Table,
         label: Option<&str>,
         favourable: &[Value],
         hints: &Hints,
     ) -> Result<Inferred> {
+        if label.is_none() && hints.features.is_none() && table.rows() > 0 {
+            return Err(no_label(table));
+        }
         let wrong = |problem: &str| Error::Table {
             file: table.source().to_owned(),
             problem: problem.to_owned(),
@@ -166,6 +124,7 @@ impl Schema {
         for name in names {
             add_feature(&mut inferred, table, table.column(name)?, hints)?;
         }
+        review::ignore_identifiers(&mut inferred, table, hints)?;
         if hints.features.is_some() {
             ignore_others(&mut inferred, table);
         } else if inferred.schema.features.is_empty() {
@@ -173,7 +132,7 @@ impl Schema {
                 "no column can be a feature: each is constant, an identifier or free text",
             ));
         }
-        inferred.schema.validate()?;
+        review::review(&mut inferred, table, hints)?;
         Ok(inferred)
     }
 }
@@ -358,7 +317,7 @@ fn add_feature(
 ) -> Result<()> {
     let name = column.name();
     let needed = hints.need(name);
-    let known = hints.kinds.get(name).filter(|_| needed);
+    let known = hints.kinds.get(name);
     let mut column = Summary::of(column, &inferred.schema.missing);
     if let Some(kind) = known {
         column.missing = hints::missing_cells(&inferred.schema, kind, table, table.column(name)?)?;
@@ -421,14 +380,13 @@ fn guess_kind(column: &Summary<'_>, levels: &[Value]) -> FeatureKind {
     }
 }
 
-/// The feature that fits the cells. A constant number (`constant`) has no range and no step; other
-/// rows may have other values, but it is never part of advice.
+/// The feature that fits the cells. A constant number (`constant`) has no step; other rows may have
+/// other values, but it is never part of advice.
 fn draw_up(column: &Summary<'_>, kind: FeatureKind, constant: bool) -> Feature {
     let mut feature = Feature::new(column.name, kind);
-    if feature.kind.is_number() && constant {
-        feature.action = Action::Fixed;
-    } else if feature.kind.is_number() {
-        feature.range = column.range;
+    if feature.kind.is_number() {
+        let within = column.range.filter(|_| !constant);
+        feature.action = within.map_or(Action::Fixed, Action::Within);
     }
     if feature.kind == FeatureKind::Numeric && !constant {
         let decimals = column.decimals.filter(|&decimals| decimals <= MOST_DECIMALS);
@@ -472,7 +430,7 @@ fn remark_on_feature(
                 .collect();
             if !negative.is_empty() && negative.len() <= 3 && levels.len() > FEW_VALUES {
                 let text = format!(
-                    "{} may be codes. If so, start `range` at 0 and list them in `special`.",
+                    "{} may be codes. If so, add `range = [0, inf]` and list them in `special`.",
                     listed(&negative)
                 );
                 inferred.note(name, text);
@@ -546,13 +504,18 @@ mod tests {
         }
     }
 
+    fn draft(label: Option<&str>, favourable: &[Value]) -> Result<Inferred> {
+        Schema::draft(&table(), label, favourable, &Hints::default())
+    }
+
     #[test]
     fn a_draft_has_the_kinds_of_the_columns_and_says_where_to_look() {
-        let inferred = Schema::infer(&table(), Some("class"), &[]).unwrap();
+        let inferred = draft(Some("class"), &[]).unwrap();
         let expected = r#"# Inferred from people.csv; correct it where necessary.
 # Check [label]: `good` was guessed to be the favourable value.
 # Column `id` is ignored: it numbers the rows.
 # Column `source` is ignored: it has one value in all rows.
+# Advice may change `rate`, `job`, `member`, `rooms`, `late`, `note` in any way, numbers inside the range of the data. Confirm this, or give them an `action`.
 format_version = 1
 ignore = ["id", "source"]
 
@@ -569,16 +532,17 @@ fit = "train"
 tokens = ["?"]
 policy = "reject"
 
+# An age only rises, so its `action` is `only-up`, with a rule up to 53.
 [[feature]]
 name = "age"
 kind = "integer"
-range = [20, 53]
+action = "only-up"
 
 [[feature]]
 name = "rate"
 kind = "numeric"
-range = [0, 2.75]
 step = 0.01
+action = { within = [0, 2.75] }
 
 # 3 of 12 cells are missing. They become a level of their own; `drop-row`, `reject` and { fill = value } are the other choices.
 # If the levels have an order, list them in it and make it `ordinal`.
@@ -597,13 +561,13 @@ levels = ["no", "yes"]
 [[feature]]
 name = "rooms"
 kind = "integer"
-range = [0, 3]
+action = { within = [0, 3] }
 
-# `-9` may be codes. If so, start `range` at 0 and list them in `special`.
+# `-9` may be codes. If so, add `range = [0, inf]` and list them in `special`.
 [[feature]]
 name = "late"
 kind = "integer"
-range = [-9, 11]
+action = { within = [-9, 11] }
 "#;
         let text = inferred.to_toml().unwrap();
         let (before, after) = text.split_once("\n# If the levels have an order, list them in it and make it `ordinal`.\n[[feature]]\nname = \"note\"").unwrap();
@@ -614,7 +578,7 @@ range = [-9, 11]
 
     #[test]
     fn a_draft_reads_the_table_it_was_drawn_from() {
-        let inferred = Schema::infer(&table(), Some("class"), &[]).unwrap();
+        let inferred = draft(Some("class"), &[]).unwrap();
         let data = Dataset::load(&inferred.schema, table()).unwrap();
         assert_eq!(data.rows().len(), 12);
         for (row, point) in data.rows().iter().zip(data.points().rows()) {
@@ -624,9 +588,7 @@ range = [-9, 11]
 
     #[test]
     fn what_cannot_be_guessed_is_asked_for() {
-        let error = |label, favourable: &[Value]| {
-            Schema::infer(&table(), label, favourable).unwrap_err().to_string()
-        };
+        let error = |label, favourable: &[Value]| draft(label, favourable).unwrap_err().to_string();
         assert_eq!(
             error(None, &[]),
             "folder/people.csv: the label column must be named; columns with two values are \

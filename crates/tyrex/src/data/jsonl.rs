@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::data::cell::listed;
 use crate::data::input::Input;
-use crate::data::limits::{TableRoom, check_columns};
+use crate::data::limits::{MOST_ROW, TableMeter, check_columns, long_row};
 use crate::data::reader::Batches;
 use crate::data::table::{Column, Content};
 use crate::data::writer::Sink;
@@ -47,8 +47,11 @@ impl<R: Read> Reader<R> {
     fn read_line(&mut self) -> io::Result<bool> {
         loop {
             self.line.clear();
-            if self.bytes.read_until(b'\n', &mut self.line)? == 0 {
+            if (&mut self.bytes).take(MOST_ROW + 1).read_until(b'\n', &mut self.line)? == 0 {
                 return Ok(false);
+            }
+            if self.line.len() as u64 > MOST_ROW {
+                return Err(long_row());
             }
             if self.line.ends_with(b"\n") {
                 self.line.pop();
@@ -70,7 +73,7 @@ impl<R: Read> Batches for Reader<R> {
         &mut self,
         first_row: usize,
         limit: usize,
-        room: &mut TableRoom,
+        meter: &mut TableMeter,
     ) -> Result<(usize, Vec<Column>)> {
         let mut columns: Vec<Column> =
             self.names.iter().map(|name| Column::new(name.as_str())).collect();
@@ -103,7 +106,7 @@ impl<R: Read> Batches for Reader<R> {
                 if column.len() > rows {
                     return Err(wrong(format!(" has the key `{key}` twice")));
                 }
-                room.take(rows, value.get().len()).map_err(full)?;
+                meter.take(rows, value.get().len()).map_err(full)?;
                 push(column, value.get()).map_err(|found| Error::Cell {
                     file: self.source.clone(),
                     row,
@@ -114,7 +117,7 @@ impl<R: Read> Batches for Reader<R> {
             }
             rows += 1;
             for column in columns.iter_mut().filter(|column| column.len() < rows) {
-                room.take(rows - 1, 0).map_err(full)?;
+                meter.take(rows - 1, 0).map_err(full)?;
                 column.push("");
             }
         }

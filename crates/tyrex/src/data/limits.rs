@@ -1,7 +1,21 @@
 //! The limits of a table.
 
+use std::io;
+
 /// The most columns of a table: some work takes time with the square of their number.
 pub(crate) const MOST_COLUMNS: usize = 10_000;
+
+/// The most bytes of a row of text, which is in memory before its cells are counted.
+pub(crate) const MOST_ROW: u64 = 64 << 20;
+
+/// The error for a row that is longer.
+pub(crate) fn long_row() -> io::Error {
+    let problem = format!(
+        "a row is longer than {} MiB; expected a line break after each row, and closed quotes",
+        MOST_ROW >> 20
+    );
+    io::Error::new(io::ErrorKind::FileTooLarge, problem)
+}
 
 /// Rejects too many columns.
 pub(crate) fn check_columns(columns: usize) -> Result<(), String> {
@@ -51,13 +65,13 @@ impl TableLimits {
 /// The remaining size while a table is read, cell by cell, since the declared sizes of a file may
 /// be wrong.
 #[derive(Debug)]
-pub(crate) struct TableRoom {
+pub(crate) struct TableMeter {
     limits: TableLimits,
     cells: usize,
     text: usize,
 }
 
-impl TableRoom {
+impl TableMeter {
     pub(crate) fn new(limits: TableLimits) -> Self {
         Self { limits, cells: 0, text: 0 }
     }

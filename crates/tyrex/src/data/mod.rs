@@ -38,4 +38,4 @@ pub use table::{Column, Content, Table};
 #[cfg(feature = "openapi")]
 pub use value::FeatureValue;
 pub use value::{Row, Value, nearest_name};
-pub use writer::{Cells, TableWriter};
+pub use writer::{CellFormat, TableWriter};

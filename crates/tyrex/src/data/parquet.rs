@@ -23,7 +23,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnDescriptor, Type};
 
 use crate::data::input::share;
-use crate::data::limits::{TableRoom, check_columns};
+use crate::data::limits::{TableMeter, check_columns};
 use crate::data::reader::Batches;
 use crate::data::table::{Column, Content};
 use crate::data::writer::Sink;
@@ -151,7 +151,7 @@ impl<R: ChunkReader + 'static> Batches for Reader<R> {
         &mut self,
         first_row: usize,
         limit: usize,
-        room: &mut TableRoom,
+        meter: &mut TableMeter,
     ) -> Result<(usize, Vec<Column>)> {
         let mut columns = self.header.clone();
         let mut rows = 0;
@@ -161,7 +161,7 @@ impl<R: ChunkReader + 'static> Batches for Reader<R> {
             let wanted = (*all - *read).min(limit - rows);
             for (index, (column, reader)) in columns.iter_mut().zip(readers).enumerate() {
                 let is_unsigned = is_unsigned(&schema.column(index));
-                read_cells(reader, is_unsigned, wanted, column, room).map_err(
+                read_cells(reader, is_unsigned, wanted, column, meter).map_err(
                     |error| match error {
                         CellError::Broken(error) => broken(&self.source, &error),
                         CellError::TooMuch(problem) => {
@@ -314,37 +314,37 @@ fn read_cells(
     is_unsigned: bool,
     rows: usize,
     column: &mut Column,
-    room: &mut TableRoom,
+    meter: &mut TableMeter,
 ) -> Result<(), CellError> {
     match reader {
         ColumnReader::BoolColumnReader(reader) => {
-            typed(reader, rows, column, room, |column, value| column.push_display(value))
+            typed(reader, rows, column, meter, |column, value| column.push_display(value))
         }
         ColumnReader::Int32ColumnReader(reader) if is_unsigned => {
-            typed(reader, rows, column, room, |column, value| {
+            typed(reader, rows, column, meter, |column, value| {
                 column.push_display(value.cast_unsigned());
             })
         }
         ColumnReader::Int32ColumnReader(reader) => {
-            typed(reader, rows, column, room, |column, value| column.push_display(value))
+            typed(reader, rows, column, meter, |column, value| column.push_display(value))
         }
         ColumnReader::Int64ColumnReader(reader) if is_unsigned => {
-            typed(reader, rows, column, room, |column, value| {
+            typed(reader, rows, column, meter, |column, value| {
                 column.push_display(value.cast_unsigned());
             })
         }
         ColumnReader::Int64ColumnReader(reader) => {
-            typed(reader, rows, column, room, |column, value| column.push_display(value))
+            typed(reader, rows, column, meter, |column, value| column.push_display(value))
         }
         ColumnReader::FloatColumnReader(reader) => {
-            typed(reader, rows, column, room, |column, value| column.push_display(value))
+            typed(reader, rows, column, meter, |column, value| column.push_display(value))
         }
         ColumnReader::DoubleColumnReader(reader) => {
-            typed(reader, rows, column, room, |column, value| column.push_display(value))
+            typed(reader, rows, column, meter, |column, value| column.push_display(value))
         }
         ColumnReader::ByteArrayColumnReader(reader) => {
             let mut not_text = None;
-            typed(reader, rows, column, room, |column, value| {
+            typed(reader, rows, column, meter, |column, value| {
                 let text = std::str::from_utf8(value.data());
                 if text.is_err() {
                     not_text.get_or_insert(column.len());
@@ -363,7 +363,7 @@ fn typed<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
     rows: usize,
     column: &mut Column,
-    room: &mut TableRoom,
+    meter: &mut TableMeter,
     mut push: impl FnMut(&mut Column, &T::T),
 ) -> Result<(), CellError> {
     let (mut values, mut levels) = (Vec::new(), Vec::new());
@@ -390,7 +390,7 @@ fn typed<T: DataType>(
                 },
             }
             let added = column.text_len() - before;
-            room.take(column.len() - 1, added).map_err(CellError::TooMuch)?;
+            meter.take(column.len() - 1, added).map_err(CellError::TooMuch)?;
         }
     }
     Ok(())

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use crate::data::limits::{TableLimits, TableRoom};
+use crate::data::limits::{TableLimits, TableMeter};
 use crate::data::table::{Column, Format, Table};
 use crate::data::{csv, jsonl, parquet};
 use crate::error::{Error, Result};
@@ -63,8 +63,8 @@ impl TableReader {
 
     fn read(&mut self) -> Result<Option<Table>> {
         // Memory is bounded by the batch, however long the file is.
-        let mut room = TableRoom::new(TableLimits::default());
-        let (rows, columns) = self.batches.read(self.rows, self.batch_rows, &mut room)?;
+        let mut meter = TableMeter::new(TableLimits::default());
+        let (rows, columns) = self.batches.read(self.rows, self.batch_rows, &mut meter)?;
         if rows == 0 && self.state != State::Opened {
             return Ok(None);
         }
@@ -109,7 +109,7 @@ pub(super) trait Batches {
         &mut self,
         first_row: usize,
         limit: usize,
-        room: &mut TableRoom,
+        meter: &mut TableMeter,
     ) -> Result<(usize, Vec<Column>)>;
 
     /// The declared numbers of rows and columns, if the file declares them.
@@ -145,7 +145,7 @@ pub(super) fn whole(
     if let Some((rows, columns)) = batches.declared() {
         limits.check(rows, columns).map_err(wrong)?;
     }
-    let (_, columns) = batches.read(0, usize::MAX, &mut TableRoom::new(limits))?;
+    let (_, columns) = batches.read(0, usize::MAX, &mut TableMeter::new(limits))?;
     Table::new(source, columns)
 }
 

@@ -9,7 +9,7 @@ use prost::bytes::Bytes;
 use crate::data::cell::listed;
 use crate::data::limits::{TableLimits, check_columns};
 use crate::data::value::nearest_name;
-use crate::data::writer::Cells;
+use crate::data::writer::CellFormat;
 use crate::data::{csv, jsonl, parquet, reader, writer};
 use crate::error::{Error, Result, shortened};
 use crate::file::{Overwrite, check_writable};
@@ -40,7 +40,6 @@ pub struct Column {
 
 impl Column {
     /// A column without cells.
-    #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
@@ -71,7 +70,6 @@ impl Column {
 
     /// The name of this column in the header, if an earlier column has it too. This one has a
     /// [`name`](Self::name) of its own.
-    #[must_use]
     pub fn repeats(&self) -> Option<&str> {
         self.repeats.as_deref()
     }
@@ -208,11 +206,11 @@ impl Table {
     /// Writes a file; its name determines the format. [`TableWriter`](crate::data::TableWriter)
     /// writes it in batches.
     pub fn write(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
-        self.write_with(path, overwrite, Cells::Exact)
+        self.write_with(path, overwrite, CellFormat::Exact)
     }
 
     /// As [`write`](Self::write), with cells written in this way.
-    pub fn write_with(&self, path: &Path, overwrite: Overwrite, cells: Cells) -> Result<()> {
+    pub fn write_with(&self, path: &Path, overwrite: Overwrite, cells: CellFormat) -> Result<()> {
         writer::write_whole(self, path, overwrite, cells)
     }
 
@@ -324,7 +322,6 @@ pub enum Content {
 
 impl Content {
     /// The type of the column's cells.
-    #[must_use]
     pub fn of(column: &Column) -> Self {
         if column.cells().all(str::is_empty) {
             return Self::Text;

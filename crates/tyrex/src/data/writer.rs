@@ -12,7 +12,7 @@ use crate::file::{Overwrite, WholeFile};
 
 /// How the text of cells is written to CSV. Other formats have types and need no care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Cells {
+pub enum CellFormat {
     /// Unchanged.
     #[default]
     Exact,
@@ -21,7 +21,7 @@ pub enum Cells {
     SpreadsheetSafe,
 }
 
-impl Cells {
+impl CellFormat {
     /// The text of a cell or a column name. A formula starts with one of these characters, the last
     /// four in East Asian width; a number, such as -5, is no formula.
     pub(super) fn written(self, cell: &str) -> Cow<'_, str> {
@@ -68,7 +68,7 @@ impl TableWriter {
         overwrite: Overwrite,
         columns: &[(N, Content)],
     ) -> Result<Self> {
-        Self::create_with(path, overwrite, columns, Cells::Exact)
+        Self::create_with(path, overwrite, columns, CellFormat::Exact)
     }
 
     /// As [`create`](Self::create), with cells written in this way.
@@ -76,7 +76,7 @@ impl TableWriter {
         path: &Path,
         overwrite: Overwrite,
         columns: &[(N, Content)],
-        cells: Cells,
+        cells: CellFormat,
     ) -> Result<Self> {
         let format = Format::of(path)?;
         // Refuses names that appear twice.
@@ -157,7 +157,7 @@ pub(super) fn write_whole(
     table: &Table,
     path: &Path,
     overwrite: Overwrite,
-    cells: Cells,
+    cells: CellFormat,
 ) -> Result<()> {
     let content = match Format::of(path)? {
         // CSV has no types.

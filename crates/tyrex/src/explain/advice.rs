@@ -35,6 +35,9 @@ pub struct Request {
     /// The promise that the answers have to keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promise: Option<Promise>,
+    /// The least p-value of the answers among accepted applicants.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plausible: Option<f64>,
     /// Whether `R^` is computed for the answers of methods that do not test it.
     #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub stability: bool,
@@ -55,6 +58,7 @@ impl Request {
             overrides: Overrides::default(),
             seed,
             promise: None,
+            plausible: None,
             stability: true,
         })
     }
@@ -161,13 +165,12 @@ pub struct AdviceFile<'a> {
 
 impl<'a> AdviceFile<'a> {
     /// The file of answers to a request.
-    #[must_use]
     pub fn new(explainer: &'a Explainer, request: &'a Request) -> Self {
         Self { explainer, request }
     }
 
     /// Advice as a table to write: `row`, `status`, `reason`, the counterfactual's features under
-    /// their own names, `score`, `stability`, `cost_l1`, `cost_l2`, `changed`, `seconds`, then the
+    /// their own names, `score`, `stability`, `usual`, `cost_l1`, `cost_l2`, `changed`, `seconds`, then the
     /// provenance of the answers: `method`, `parameters`, `model`, `seed`, `format_version`. Cells
     /// of rows without a counterfactual are empty. `reason` is the reason for that; for a row with
     /// a counterfactual it is empty, or `budget-spent` if a longer search may find a cheaper one.
@@ -209,6 +212,7 @@ impl<'a> AdviceFile<'a> {
             cells.extend([
                 each.found().map(|found| found.score.to_string()).unwrap_or_default(),
                 number(each.stability),
+                number(each.found().and_then(|found| explainer.usual(request, &found.point))),
                 number(each.cost.map(|cost| cost.l1)),
                 number(each.cost.map(|cost| cost.l2)),
                 each.changed_count().map(|count| count.to_string()).unwrap_or_default(),
@@ -302,9 +306,10 @@ pub(super) fn changes(schema: &Schema, before: &Row, after: &Row) -> Vec<Feature
 const HEAD: [(&str, Content); 3] =
     [("row", Content::Integer), ("status", Content::Text), ("reason", Content::Text)];
 /// The last columns of a file of advice.
-const OWN_TAIL: [&str; 11] = [
+const OWN_TAIL: [&str; 12] = [
     "score",
     "stability",
+    "usual",
     "cost_l1",
     "cost_l2",
     "changed",
@@ -316,9 +321,9 @@ const OWN_TAIL: [&str; 11] = [
     "format_version",
 ];
 
-const TAIL_CONTENT: [Content; 11] = {
+const TAIL_CONTENT: [Content; 12] = {
     use Content::{Integer, Real, Text};
-    [Real, Real, Real, Real, Integer, Real, Text, Text, Text, Real, Integer]
+    [Real, Real, Real, Real, Real, Integer, Real, Text, Text, Text, Real, Integer]
 };
 
 /// The columns of a promise, and their place in the last columns.
@@ -327,7 +332,7 @@ const PROMISE: [(&str, Content); 3] = [
     ("promise_accepting", Content::Integer),
     ("promise_shown", Content::Real),
 ];
-const AFTER_CHANGED: usize = 5;
+const AFTER_CHANGED: usize = 6;
 
 /// Checks that no feature has the name of one of [`AdviceFile::table`]'s own columns. Call
 /// this before long work whose result is written at the end.

@@ -10,18 +10,20 @@ use std::sync::Arc;
 use self_cell::self_cell;
 
 use super::advice::changes;
+use super::usual::Parts;
 use super::{Advice, Applicant, Ask, Costs, Counter, Explainer, Fresh, Progress, Request, Stage};
 use crate::action::{Actions, FeasibleSet, Overrides};
 use crate::certificate::{Certificate, Terms};
 use crate::counterfactual::{
-    Factual, Method, Outcome, Problem, Protocol, Relaxations, Robustness, SearchModels, Tick,
-    find_all, find_path, relaxations,
+    Factual, Method, Outcome, Plausible, Problem, Protocol, Relaxations, Robustness, SearchModels,
+    Tick, find_all, find_path, relaxations,
 };
 use crate::data::Row;
 use crate::error::{Error, Result};
 use crate::measure::{DetachedGauge, Gauge, Measure, RelaxedStability};
 use crate::model::Model;
 use crate::neighbourhood::{Neighbourhood, Sampling};
+use crate::plausibility::Plausibility;
 use crate::points::Points;
 
 /// An explainer and a question, prepared once: it answers any number of batches of applicants.
@@ -34,6 +36,7 @@ pub struct Adviser {
     method: PreparedMethod,
     space: Space,
     stability: StabilityReport,
+    parts: Parts,
 }
 
 /// The source of the `R^` of answers.
@@ -59,6 +62,8 @@ struct Ground {
     model: Arc<dyn Model>,
     reference: Arc<Points>,
     search_models: Option<Arc<SearchModels>>,
+    /// The density of usual rows and the least p-value, if answers have to be usual.
+    plausible: Option<(Arc<Plausibility>, f64)>,
 }
 
 /// A method and its problem.
@@ -108,15 +113,26 @@ impl Adviser {
                 ));
             }
         };
+        let plausible = match request.plausible {
+            Some(least) => Some((Arc::clone(explainer.plausibility()?), least)),
+            None => None,
+        };
         let ground = Ground {
             model: Arc::clone(&explainer.model),
             reference,
             search_models: explainer.search_models.clone(),
+            plausible,
         };
         let method = PreparedMethod::try_new(ground, |ground| {
             let problem = Problem::new(&*ground.model, request.norm, &ground.reference)?;
             let problem = match &ground.search_models {
                 Some(models) => problem.with_search_models(models),
+                None => problem,
+            };
+            let problem = match &ground.plausible {
+                Some((density, least)) => {
+                    problem.with_plausible(Plausible::new(density, *least)?)?
+                }
                 None => problem,
             };
             let method = request.method.prepare(&problem, request.seed)?;
@@ -133,7 +149,7 @@ impl Adviser {
             _ => StabilityReport::Omitted,
         };
         let explainer = explainer.clone();
-        Ok(Self { explainer, request, method, space, stability })
+        Ok(Self { explainer, request, method, space, stability, parts: Parts::default() })
     }
 
     /// The explainer.
@@ -144,6 +160,11 @@ impl Adviser {
     /// The request.
     pub fn request(&self) -> &Request {
         &self.request
+    }
+
+    /// The same question without one of its conditions.
+    pub(super) fn parts(&self) -> &Parts {
+        &self.parts
     }
 
     /// Finds advice for applicants, in their order.

@@ -14,7 +14,7 @@ use super::{
 use crate::action::Overrides;
 use crate::calibrate::{Goal, TAUS, usual_models};
 use crate::catalogue::Named as _;
-use crate::change::{Ensemble, ModelChange};
+use crate::change::{Ensemble, MOST_MEMBERS, ModelChange};
 use crate::counterfactual::{Budget, MethodSpec, Norm, Protocol, TrexE, is_searchable};
 use crate::data::nearest_name;
 use crate::data::schema::{Action, Schema};
@@ -49,6 +49,7 @@ pub const PROMISE_DAYS: u32 = 90;
 /// | `norm` | `l1` | the cost of a change |
 /// | `promise` | 0.9, where models can be retrained and no other method or test is chosen | the probability that the next model accepts the advice |
 /// | `confidence` | 0.95 | the confidence of certificates, and of the promise |
+/// | `plausible` | none | the least p-value of an answer among accepted applicants |
 /// | `tau` | the protocol's | the least stability of an answer, or `auto` |
 /// | `k` | the protocol's | neighbours in the test of stability |
 /// | `sigma` | the protocol's | their standard deviation, in encoded columns |
@@ -62,6 +63,7 @@ pub const PROMISE_DAYS: u32 = 90;
 /// | `stability` | yes | whether `R^` is computed for answers of methods that do not test it |
 /// | `models` | enough for the promise; else 20, or 0 for a model file | models retrained for the certificates |
 /// | `change` | `reinitialise` | how those models differ from the model |
+/// | `prove` | no | whether to prove that no advice is cheaper; `min-cost` and `margin` on trees can |
 /// | `relax` | for up to 20 rows | whether to name the rule that prevents advice |
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -85,6 +87,11 @@ pub struct Ask {
     /// The confidence of certificates, and of the promise.
     #[cfg_attr(feature = "openapi", schema(required = false, default = 0.95))]
     pub confidence: f64,
+    /// The least p-value of an answer among accepted applicants: at 0.1, one accepted applicant of
+    /// ten is less usual. It requires a reference. If absent, answers may be unusual, and only say
+    /// how usual they are.
+    #[cfg_attr(feature = "openapi", schema(exclusive_minimum = 0.0, exclusive_maximum = 1.0))]
+    pub plausible: Option<f64>,
     /// The least stability of an answer. The protocol's, if absent.
     pub tau: Option<Threshold>,
     /// Neighbours in the test of stability. The protocol's, if absent.
@@ -126,6 +133,10 @@ pub struct Ask {
     /// How the retrained models differ from the model.
     #[cfg_attr(feature = "openapi", schema(required = false, value_type = Object))]
     pub change: ModelChange,
+    /// Whether to prove that no advice is cheaper, or else to say how much cheaper it could be.
+    /// `min-cost` and `margin` can, on trees that are added up.
+    #[cfg_attr(feature = "openapi", schema(required = false, default = false))]
+    pub prove: bool,
     /// Whether to search, for an applicant without advice, for the rule that prevents it. If
     /// absent, for up to 20 applicants.
     pub relax: Option<bool>,
@@ -164,6 +175,7 @@ impl Default for Ask {
             norm: Norm::default(),
             promise: None,
             confidence: CONFIDENCE,
+            plausible: None,
             tau: None,
             k: None,
             sigma: None,
@@ -177,6 +189,7 @@ impl Default for Ask {
             stability: true,
             models: None,
             change: ModelChange::default(),
+            prove: false,
             relax: None,
         }
     }
@@ -269,6 +282,10 @@ impl Ask {
         if !(self.confidence > 0.0 && self.confidence < 1.0) {
             return Err(Error::param("confidence", self.confidence, "a number between 0 and 1"));
         }
+        // The aim of a promise is computed in steps as many as the models.
+        if let Some(models) = self.models.filter(|&models| models > MOST_MEMBERS) {
+            return Err(Error::param("models", models, format!("at most {MOST_MEMBERS}")));
+        }
         let promise = self.promised()?;
         if let Some((promise, models)) = promise.zip(self.models)
             && !promise.can_be_shown(models)
@@ -302,8 +319,14 @@ impl Ask {
             }
         }
         request.promise = promise;
+        request.plausible = self.least_usual()?;
         if !self.params.is_empty() {
             request.method = request.method.with_params(&self.params)?;
+        }
+        if self.prove && !request.method.set_prove() {
+            let provable = MethodSpec::listed(|method| method.clone().set_prove());
+            let expected = format!("{provable} where `prove` is set: the others have no proof");
+            return Err(Error::param("method", request.method.name(), expected));
         }
         let tau = match self.tau {
             Some(Threshold::Given(tau)) => Some(tau),
@@ -320,6 +343,21 @@ impl Ask {
         let actions = fixed.chain(self.actions.clone()).collect();
         request.overrides = Overrides { vary: self.vary.clone(), actions };
         Ok(request)
+    }
+
+    /// The least p-value, if it is one.
+    fn least_usual(&self) -> Result<Option<f64>> {
+        match self.plausible {
+            Some(least) if !(least > 0.0 && least < 1.0) => {
+                Err(Error::param("plausible", least, "a p-value between 0 and 1"))
+            }
+            Some(_) if self.protocol != Protocol::Product => Err(Error::param(
+                "protocol",
+                self.protocol.name(),
+                "product with `plausible`: p-values are those of rows",
+            )),
+            least => Ok(least),
+        }
     }
 
     /// The budget of a search. A question without any limit still ends.

@@ -13,7 +13,7 @@ mod written;
 
 use serde::{Deserialize, Serialize};
 
-pub use gate::{Candidate, Gate};
+pub use gate::{Gate, GateCandidate};
 pub use group::Grouping;
 pub(super) use group::Partition;
 pub use updates::{Update, Updates};

@@ -10,13 +10,14 @@ use utoipa::{PartialSchema as _, ToSchema as _};
 
 use super::advice::changes;
 use super::sentence::in_words;
+use super::usual;
 use super::{
-    Advice, Adviser, Ask, Costs, Explainer, FeatureChange, Fresh, PortfolioDocument, Request,
-    ShownPromise,
+    Advice, Adviser, Apart, Ask, Costs, Explainer, FeatureChange, Fresh, PortfolioDocument,
+    Request, ShownPromise,
 };
 use crate::calibrate::Calibration;
 use crate::certificate::{Certificate, CertificateDocument};
-use crate::counterfactual::{Answer, Reason, Relaxations, Stopped, Tick};
+use crate::counterfactual::{Answer, Counterfactual, Reason, Relaxations, Stopped, Tick};
 #[cfg(feature = "openapi")]
 use crate::data::Value;
 use crate::data::{Row, Schema};
@@ -24,8 +25,8 @@ use crate::error::Result;
 use crate::model::{Model, THRESHOLD};
 use crate::points::Points;
 
-/// The whole answer to a question, the same from every front end. What a front end adds is beside
-/// it: the name of a model, a file that was written, entries of a ledger.
+/// The whole answer to a question, the same from every front end. A front end adds its own fields
+/// around it: the name of a model, a file that was written, entries of a ledger.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AnswerDocument<R> {
@@ -75,7 +76,7 @@ pub struct Explained<'a> {
     /// Whether that label is favourable.
     pub favourable: Option<bool>,
     /// Its values.
-    pub features: Named<'a>,
+    pub features: NamedValues<'a>,
     /// The fresh models that accept the row without any change, if there are fresh models.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unchanged: Option<Unchanged>,
@@ -83,6 +84,10 @@ pub struct Explained<'a> {
     pub sentence: String,
     /// What retrained models say about it, as a sentence.
     pub retraining: String,
+    /// How usual the advice is among accepted applicants, as a sentence; or what can be had of the
+    /// conditions, if they cannot be had together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plausibility: Option<String>,
     /// The advice.
     pub advice: Advised<'a>,
 }
@@ -107,15 +112,21 @@ pub enum Advised<'a> {
         /// The changes, in the order of the schema.
         changes: &'a [FeatureChange],
         /// The whole row after the changes; encoded columns if answers are points.
-        counterfactual: Named<'a>,
+        counterfactual: NamedValues<'a>,
         /// `m(x')`
         score: f32,
         /// `R^` there.
         stability: Option<f64>,
+        /// The p-value of the row among accepted applicants: the share of them that is no more usual.
+        /// Without enough favourable rows to compare with there is none.
+        usual: Option<f64>,
         /// The distances.
         cost: Option<Costs>,
         /// Why the search stopped. After `budget-spent` cheaper advice may exist.
         stopped: Stopped,
+        /// Whether cheaper advice can exist, if a proof was asked for.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        proof: Option<Proof>,
         /// The promise: the judgement of fresh models, and the probability that was asked for.
         #[serde(skip_serializing_if = "Option::is_none")]
         promise: Option<ShownPromise>,
@@ -132,12 +143,48 @@ pub enum Advised<'a> {
         /// asked for.
         #[serde(skip_serializing_if = "Option::is_none")]
         highest: Option<Box<HighestPromise>>,
+        /// What each condition costs alone, if usual answers were asked for.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        apart: Option<Box<Apart>>,
         /// The single rules that prevent advice.
         relaxations: Option<Relaxations>,
         /// The most helpful of them as a sentence.
         #[serde(skip_serializing_if = "Option::is_none")]
         rules: Option<String>,
     },
+}
+
+/// What is proved about cheaper advice.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Proof {
+    /// Whether no advice is cheaper.
+    pub optimal: bool,
+    /// No advice costs less.
+    pub least_cost: f64,
+    /// The same as a sentence.
+    pub sentence: String,
+}
+
+/// Costs that differ by less, relatively, are equal: a number inside its cell is rounded.
+const SAME_COST: f64 = 1e-6;
+
+impl Proof {
+    /// The proof of an answer, if there is one.
+    fn of(found: &Counterfactual) -> Option<Self> {
+        let (cost, least_cost) = (found.cost, found.least_cost?);
+        let optimal = cost - least_cost <= SAME_COST * cost;
+        let sentence = if optimal {
+            format!("Proved optimal: no allowed change that passes costs less than {cost:.4}.")
+        } else {
+            let gap = 100.0 * (1.0 - least_cost / cost);
+            format!(
+                "Not proved optimal: the advice costs {cost:.4}, and none costs less than \
+                 {least_cost:.4}, a gap of {gap:.1} %."
+            )
+        };
+        Some(Self { optimal, least_cost, sentence })
+    }
 }
 
 /// The change with the highest promise that a search found.
@@ -156,14 +203,14 @@ pub struct HighestPromise {
 
 /// A row under the names of its features, in their order; or a point under those of its columns.
 #[derive(Debug)]
-pub enum Named<'a> {
+pub enum NamedValues<'a> {
     /// A row.
     Row(&'a Schema, &'a Row),
     /// A point.
     Point(Vec<String>, &'a [f32]),
 }
 
-impl Serialize for Named<'_> {
+impl Serialize for NamedValues<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Row(schema, row) => {
@@ -176,7 +223,7 @@ impl Serialize for Named<'_> {
 }
 
 #[cfg(feature = "openapi")]
-impl utoipa::PartialSchema for Named<'_> {
+impl utoipa::PartialSchema for NamedValues<'_> {
     fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
         use utoipa::openapi::schema::{ObjectBuilder, Ref};
         ObjectBuilder::new()
@@ -187,7 +234,7 @@ impl utoipa::PartialSchema for Named<'_> {
 }
 
 #[cfg(feature = "openapi")]
-impl utoipa::ToSchema for Named<'_> {
+impl utoipa::ToSchema for NamedValues<'_> {
     fn name() -> std::borrow::Cow<'static, str> {
         "NamedValues".into()
     }
@@ -217,10 +264,12 @@ impl Adviser {
                 Reason::Stuck
                 | Reason::NoActionableRow
                 | Reason::NoCandidate
+                | Reason::Implausible
                 | Reason::PromiseOutOfReach,
-            ) if tries > 0 => self.relaxations(&applicant.values, tries, watch)?,
+            ) if tries > 0 => self.relaxations(&applicant.values, tries, &watch)?,
             _ => None,
         };
+        let apart = if tries > 0 { self.apart(advice, &watch)?.map(Box::new) } else { None };
         let unchanged = fresh.map(|fresh| Unchanged::of(&applicant.point, fresh));
         let accepting = unchanged.map_or(0, |unchanged| unchanged.accepting);
         let promise = certificate
@@ -230,6 +279,8 @@ impl Adviser {
             Some(fresh) => self.highest(advice, fresh)?.map(Box::new),
             None => None,
         };
+        let found = advice.found();
+        let usual = found.and_then(|found| self.explainer().usual(self.request(), &found.point));
         let retraining = match (&promise, &highest, unchanged) {
             (Some(promise), _, _) => promise.sentence.clone(),
             (None, Some(highest), _) => highest.sentence.clone(),
@@ -239,13 +290,23 @@ impl Adviser {
         Ok(Explained {
             unchanged,
             retraining,
+            plausibility: match (usual, &apart) {
+                (Some(p_value), _) => Some(usual::in_words(p_value)),
+                (None, apart) => apart.as_ref().map(|apart| apart.sentence.clone()),
+            },
             row: applicant.row,
             score: applicant.score,
             label: applicant.label.as_deref(),
             favourable: applicant.favourable,
-            features: Named::Row(schema, &applicant.values),
+            features: NamedValues::Row(schema, &applicant.values),
             sentence: advice.sentence(),
-            advice: self.explainer().advised(advice, promise, certificate, relaxations, highest),
+            advice: self.explainer().advised(
+                advice,
+                usual,
+                promise,
+                certificate,
+                Unanswered { relaxations, highest, apart },
+            ),
         })
     }
 
@@ -298,36 +359,47 @@ impl Unchanged {
     }
 }
 
+/// What is said to an applicant without advice.
+#[derive(Default)]
+pub(super) struct Unanswered {
+    pub(super) relaxations: Option<Relaxations>,
+    pub(super) highest: Option<Box<HighestPromise>>,
+    pub(super) apart: Option<Box<Apart>>,
+}
+
 impl Explainer {
     /// The advice of a document.
     pub(super) fn advised<'a>(
         &'a self,
         advice: &'a Advice,
+        usual: Option<f64>,
         promise: Option<ShownPromise>,
         certificate: Option<Certificate>,
-        relaxations: Option<Relaxations>,
-        highest: Option<Box<HighestPromise>>,
+        without: Unanswered,
     ) -> Advised<'a> {
         match &advice.outcome.answer {
             Answer::Found { counterfactual: found, stopped } => Advised::Found {
                 changes: &advice.changes,
                 counterfactual: match &advice.advised {
-                    Some(row) => Named::Row(self.schema(), row),
-                    None => Named::Point(self.encoder().columns(), &found.point),
+                    Some(row) => NamedValues::Row(self.schema(), row),
+                    None => NamedValues::Point(self.encoder().columns(), &found.point),
                 },
                 score: found.score,
                 stability: advice.stability,
+                usual,
                 cost: advice.cost,
                 stopped: *stopped,
+                proof: Proof::of(found),
                 promise,
                 certificate: certificate.map(|certificate| Box::new(certificate.into())),
             },
             Answer::NotFound { reason, .. } => Advised::NotFound {
                 reason: *reason,
                 sentence: reason.to_string(),
-                highest,
-                rules: relaxations.as_ref().map(ToString::to_string),
-                relaxations,
+                highest: without.highest,
+                apart: without.apart,
+                rules: without.relaxations.as_ref().map(ToString::to_string),
+                relaxations: without.relaxations,
             },
         }
     }

@@ -12,11 +12,12 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::promise::LEAST_OWN;
-use super::{CONFIDENCE, PROMISE, Promise, Retraining, import_bytes};
+use super::{CONFIDENCE, PROMISE, Promise, RetrainingView, import_bytes};
 use crate::change::{Ensemble, Given, MANIFEST, MOST_MEMBERS, Origin};
 use crate::choice::Choice as _;
 use crate::error::{Error, Result};
-use crate::model::files::{ImportOptions, is_model_text};
+use crate::file::read_within;
+use crate::model::files::{FILE_BYTES, ImportOptions, is_model_text};
 use crate::model::{Fingerprint, Model};
 
 /// The set of a model that was retrained elsewhere, in the order of an ensemble's members.
@@ -75,7 +76,7 @@ impl GivenFile {
         };
         let mut files = Vec::new();
         for (path, set) in model_files(folder)? {
-            let content = std::fs::read(&path).map_err(Error::io("read", &path))?;
+            let content = read_within(&path, FILE_BYTES)?;
             // Many a text is no model.
             if ends_in(&path, &MODEL_ENDS) || is_model_text(&content) {
                 files.push(Self { name: path.display().to_string(), set, onnx: content });
@@ -97,7 +98,7 @@ fn ends_in(path: &Path, ends: &[&str]) -> bool {
     path.extension().is_some_and(|end| ends.iter().any(|own| end.eq_ignore_ascii_case(own)))
 }
 
-impl Retraining<'_> {
+impl RetrainingView<'_> {
     /// Reads an ensemble of this model from its folder: one that this crate wrote, or, if there is
     /// no manifest, files of models that were retrained elsewhere. `options` says how to read
     /// those.

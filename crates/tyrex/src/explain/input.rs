@@ -6,7 +6,7 @@ use crate::data::encode::{Affine, Block, Coding};
 use crate::data::schema::{ModelInput, Scaling};
 use crate::data::{Encoder, Feature, Schema, Value, listed};
 use crate::error::{Error, Result};
-use crate::model::files::{Block as Step, Category, Core, Inputs, ModelFile};
+use crate::model::files::{Category, Core, InputBlock as Step, Inputs, ModelFile};
 use crate::model::trees::Substitute;
 
 /// The encoding of the columns that the model file takes: the one in the file, the one of a model

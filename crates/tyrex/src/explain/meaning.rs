@@ -26,7 +26,6 @@ pub struct Meaning {
 
 impl Meaning {
     /// The outcome of acceptance by models of a schema.
-    #[must_use]
     pub fn of(schema: &Schema) -> Self {
         let label = &schema.label;
         Self {

@@ -31,6 +31,7 @@ mod siblings;
 mod stability;
 mod survival;
 mod table;
+mod usual;
 mod warning;
 
 pub use advice::{Advice, AdviceFile, Costs, FeatureChange, Request, check_advice_names};
@@ -40,13 +41,15 @@ pub use ask::{
     Ask, Auto, CALIBRATED_ROWS, METHOD, MODELS, PROMISE_DAYS, SERVED_MODELS, TRIES, Threshold,
 };
 pub use audit::{
-    Candidate, Gate, GateReport, GateVerdict, Group, GroupTable, Grouping, JudgedCandidate,
+    Gate, GateCandidate, GateReport, GateVerdict, Group, GroupTable, Grouping, JudgedCandidate,
     JudgedPromise, PromiseRepairs, PromiseStatus, Repair, RepairSearch, RepairSummary, Stated,
     Tally, Update, Updates, Values, WrittenPromise,
 };
 pub use calibrate::CalibrationTerms;
 pub use certify::{AdviceRows, verify_certificates};
-pub use document::{Advised, AnswerDocument, Explained, HighestPromise, Named, Unchanged};
+pub use document::{
+    Advised, AnswerDocument, Explained, HighestPromise, NamedValues, Proof, Unchanged,
+};
 pub use feature::{FeatureDocument, FeatureForm};
 pub use given::{GivenFile, GivenModel, GivenSet};
 pub use import::{embedded_schema, import, import_bytes};
@@ -59,12 +62,13 @@ pub use promise::{
 };
 pub use recipe::Recipe;
 pub use reference::{Reference, UnlabelledRows};
-pub use retrain::{Fresh, Retraining, RetrainingTerms};
+pub use retrain::{Fresh, RetrainingTerms, RetrainingView};
 pub use searched::{SearchedModels, Unsearched};
 pub use sentence::ChangeWords;
 pub use siblings::{LEVEL, ROWS, SIBLINGS};
 pub use stability::{RowStability, StabilityGauge, StabilityTerms};
 pub use survival::RowSurvival;
+pub use usual::{Apart, PartAdvice};
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -118,6 +122,8 @@ pub struct Explainer {
     judges: Option<Arc<Fresh>>,
     /// Models retrained for the last question.
     made: Arc<MadeModels>,
+    /// The density of the favourable training rows.
+    plausibility: Arc<usual::Fitted>,
     warnings: Arc<Warnings>,
 }
 
@@ -285,6 +291,7 @@ impl Explainer {
             calibrated_by: None,
             judges: None,
             made: Arc::default(),
+            plausibility: Arc::default(),
             warnings: Arc::new(warnings),
         })
     }

@@ -202,7 +202,6 @@ impl Explainer {
 
 impl Answering {
     /// The adviser of the question.
-    #[must_use]
     pub fn adviser(&self) -> &Adviser {
         &self.adviser
     }

@@ -106,7 +106,6 @@ fn amount_of(table: &Table, name: &str, row: usize) -> Result<f64> {
 
 impl PromisedPoints {
     /// No promises yet, of points with this many coordinates.
-    #[must_use]
     pub fn new(dim: usize) -> Self {
         Self { rows: Vec::new(), points: Points::new(dim) }
     }

@@ -167,7 +167,7 @@ impl Promise {
     }
 }
 
-/// What the fresh models say about one answer: the promise in numbers and in words.
+/// The result of the fresh models for one answer: the promise in numbers and in words.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ShownPromise {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Explainer, Retraining, training_points};
+use super::{Explainer, RetrainingView, training_points};
 use crate::certificate::RecipeSource;
 use crate::data::schema::Split;
 use crate::error::{Error, Result};
@@ -59,7 +59,7 @@ impl Recipe {
     }
 }
 
-impl<'a> Retraining<'a> {
+impl<'a> RetrainingView<'a> {
     /// How the model was trained, if this crate trained it, now or before it was written to a file.
     pub fn recipe(self) -> Option<&'a Recipe> {
         self.explainer.recipe.as_deref()
@@ -131,8 +131,8 @@ impl Explainer {
         let reference = self.reference.with_split(split).ok()?;
         let reference_points = training_points(&reference, &self.points);
         let reference = Arc::new(reference);
-        let made =
-            Self { reference, reference_points, has_own_rows: Arc::default(), ..self.clone() };
+        let (has_own_rows, plausibility) = (Arc::default(), Arc::default());
+        let made = Self { reference, reference_points, has_own_rows, plausibility, ..self.clone() };
         made.has_own_rows(recipe).then_some(made)
     }
 

@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Retraining, input};
+use super::{RetrainingView, input};
 use crate::change::{BASE, Ensemble};
 use crate::data::encode::{Affine, Block, Coding};
 use crate::data::schema::ModelInput;
@@ -17,7 +17,7 @@ use crate::model::files::{Core, ImportOptions, ModelFile};
 use crate::model::{Fingerprint, Mlp, Model, ModelSummary};
 use crate::points::Points;
 
-impl Retraining<'_> {
+impl RetrainingView<'_> {
     /// Another model of the same rows, as a function of this explainer's points.
     ///
     /// `takes` are the columns that the file takes, those of the schema (`[model] input`) as a rule.

@@ -36,7 +36,7 @@ impl RetrainingTerms {
 
 /// The retraining of an explainer's model: its parameters, and the ensembles that it makes.
 #[derive(Debug, Clone, Copy)]
-pub struct Retraining<'a> {
+pub struct RetrainingView<'a> {
     pub(super) explainer: &'a Explainer,
 }
 
@@ -47,7 +47,7 @@ pub struct Fresh {
     pub ensemble: Ensemble,
     /// Whether a search has used them after all; then the certificates say so.
     pub steered: bool,
-    /// What is known of the models that searched, if they were compared.
+    /// The known facts about the models that searched, if they were compared.
     pub search: Option<SearchRecord>,
     /// Whether the model looks like one of them.
     pub likeness: Likeness,
@@ -55,12 +55,12 @@ pub struct Fresh {
 
 impl Explainer {
     /// The retraining of the model.
-    pub fn retraining(&self) -> Retraining<'_> {
-        Retraining { explainer: self }
+    pub fn retraining(&self) -> RetrainingView<'_> {
+        RetrainingView { explainer: self }
     }
 }
 
-impl Retraining<'_> {
+impl RetrainingView<'_> {
     /// Whether the reference has rows with labels to train on.
     pub fn is_possible(self) -> bool {
         !self.explainer.reference_points().is_empty() && self.explainer.reference().has_labels()

@@ -41,7 +41,7 @@ pub struct SearchedModels {
 pub struct Unsearched {
     /// The ensemble without the models that took part in the search.
     pub ensemble: Ensemble,
-    /// What is known of the models that searched.
+    /// The known facts about the models that searched.
     pub record: Option<SearchRecord>,
     /// The number of models that took part in the search and were left out.
     pub left_out: usize,
@@ -86,7 +86,7 @@ impl SearchedModels {
         digits(model).is_some_and(|digits| self.fingerprints.contains(&digits))
     }
 
-    /// What is known of the search, given that none of these models is known to have taken part.
+    /// The known facts about the search, given that none of these models is known to have taken part.
     /// `None` if no retrained model searched.
     fn record<'a>(&self, mut models: impl Iterator<Item = &'a dyn Model>) -> Option<SearchRecord> {
         let is_whole = self.models == self.fingerprints.len();
@@ -99,7 +99,7 @@ impl SearchedModels {
         }
     }
 
-    /// What is known of the search if these models certify: nothing if one of them took part.
+    /// The known facts about the search if these models certify: nothing if one of them took part.
     pub(super) fn known_of(&self, ensemble: &Ensemble) -> Option<SearchRecord> {
         let members = || ensemble.members().iter().map(|member| &**member);
         if members().any(|member| self.has(member)) { None } else { self.record(members()) }
@@ -174,13 +174,11 @@ mod tests {
     use super::*;
     use crate::change::ModelChange;
     use crate::data::encode::Affine;
-    use crate::model::{Activation, Dense, Mlp, Output, TrainParams};
+    use crate::model::{Mlp, TrainParams};
     use crate::seed::Seed;
 
     fn network(bias: f32) -> Mlp {
-        let layer =
-            Dense { weights: vec![1.0], bias: vec![bias], activation: Activation::Identity };
-        Mlp::new(1, &[layer], Output::Sigmoid { favourable: true }).unwrap()
+        Mlp::linear(vec![1.0], bias).unwrap()
     }
 
     fn ensemble(count: u8) -> Ensemble {

@@ -56,7 +56,6 @@ pub(super) fn in_words(changes: &[FeatureChange]) -> String {
 
 impl FeatureChange {
     /// A change of one feature.
-    #[must_use]
     pub fn new(feature: &Feature, from: &Value, to: &Value) -> Self {
         let Feature { name, kind, unit, .. } = feature;
         // Rounded, unless that makes them equal.

@@ -19,7 +19,7 @@ use std::ops::ControlFlow;
 
 use rayon::prelude::*;
 
-use super::{Counter, Explainer, Progress, Retraining, RetrainingTerms, Stage};
+use super::{Counter, Explainer, Progress, RetrainingTerms, RetrainingView, Stage};
 use crate::certificate::{Deviation, Likeness, LikenessTest, RecipeSource, Statistic};
 use crate::change::{Ensemble, Given, ModelChange, Origin};
 use crate::error::Result;
@@ -41,7 +41,7 @@ const CLAMP: f64 = 1e-7;
 const STATISTICS: [Statistic; 4] =
     [Statistic::CrossEntropy, Statistic::Score, Statistic::Accepted, Statistic::Disagreement];
 
-impl Retraining<'_> {
+impl RetrainingView<'_> {
     /// Compares the model with the models that were retrained from it.
     ///
     /// The members of an ensemble of the change `reinitialise` are the siblings. For other changes

@@ -8,7 +8,7 @@ use crate::data::encode::Coding;
 use crate::data::schema::{Action, Feature, ModelInput};
 use crate::data::{Encoder, Value};
 use crate::error::{Error, Result};
-use crate::model::files::{Block as Step, ModelFile};
+use crate::model::files::{InputBlock as Step, ModelFile};
 
 /// Fewer rows show nothing.
 const LEAST_ROWS: usize = 20;
@@ -123,7 +123,6 @@ impl Explainer {
     /// Sentences about answers that may be useless: scores that do not fit the labels, inputs that
     /// do not fit the model, and advice that no rule limits. `applicants` are the rows to explain,
     /// if they are not rows of the reference.
-    #[must_use]
     pub fn warnings(
         &self,
         request: &Request,
@@ -258,7 +257,7 @@ fn deviation(numbers: impl Iterator<Item = f64> + Clone) -> Option<f64> {
     (count >= LEAST_ROWS && square > 0.0).then(|| square.sqrt())
 }
 
-/// The statement that nobody wrote a rule. An interval that holds all rows of the reference limits
+/// The warning that the schema has no rules. An interval that holds all rows of the reference limits
 /// no more than the data do, and a feature with one value in them has nothing to forbid.
 fn no_rules(reference: &Reference) -> Option<String> {
     let schema = reference.schema();
@@ -289,8 +288,8 @@ fn no_rules(reference: &Reference) -> Option<String> {
     };
     (!free.is_empty()).then(|| {
         format!(
-            "Nobody has confirmed what people can change: the schema has neither an `action` nor a \
-             `[[rule]]`, so advice may change {}{others} in any way.",
+            "Advice is not limited to changes that people can make: the schema has neither an \
+             `action` nor a `[[rule]]`, so advice may change {}{others} in any way.",
             named.join(", ")
         )
     })

@@ -1,28 +1,34 @@
-//! A measure of a tree ensemble along one feature.
+//! A measure of a tree ensemble along features.
 
 use super::gauge::Evaluation;
 use super::{Gauge, Reading};
 use crate::model::routes::{Line, Routes, RoutesScratch, Shift};
 
 impl Gauge<'_> {
-    /// The measure at a point with each choice of a line, from the routes of the gauge's model.
+    /// Whether the measure is the score of the point.
+    pub(crate) fn is_score(&self) -> bool {
+        matches!(self.way, Evaluation::Point)
+    }
+
+    /// The measure at a point with each choice of each line, from the routes of the gauge's model.
     /// The last digits may differ from those of a reading of the point alone. `None` for a measure
     /// of more than scores.
     pub(crate) fn read_along(
         &self,
         routes: &Routes,
         x: &[f32],
-        line: Line<'_>,
+        lines: &[Line<'_>],
         scratch: &mut RoutesScratch,
     ) -> Option<Vec<Reading>> {
+        let choices: usize = lines.iter().map(Line::len).sum();
         let mut own = |shift: Shift<'_>| {
-            routes.along(x, line, shift, scratch);
+            routes.scores_along(x, lines, shift, scratch);
             scratch.scores.clone()
         };
         let readings = match &self.way {
             Evaluation::Point => point_readings(&own(Shift::NONE)),
             &Evaluation::Path { steps } => {
-                let mut totals = vec![0.0; line.len()];
+                let mut totals = vec![0.0; choices];
                 let mut last = Vec::new();
                 for step in 1..=steps {
                     let factor = step as f32 / steps as f32;
@@ -36,9 +42,10 @@ impl Gauge<'_> {
             Evaluation::Scores(formula) => {
                 let scores = own(Shift::NONE);
                 let count = self.neighbourhood.samples();
-                let mut of_neighbours = vec![0.0; line.len() * count];
+                let mut of_neighbours = vec![0.0; choices * count];
                 for (index, offset) in self.neighbourhood.offsets().rows().enumerate() {
-                    routes.along(x, line, Shift { factor: 1.0, by: Some(offset) }, scratch);
+                    let shift = Shift { factor: 1.0, by: Some(offset) };
+                    routes.scores_along(x, lines, shift, scratch);
                     let column = of_neighbours[index..].iter_mut().step_by(count);
                     column.zip(&scratch.scores).for_each(|(to, &score)| *to = score);
                 }

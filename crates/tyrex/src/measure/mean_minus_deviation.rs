@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use super::formula::{Formula, Weighed, mean, share};
 use super::{Evaluation, Kind};
-use crate::catalogue::Named;
 use crate::error::Result;
 use crate::model::Model;
 use crate::neighbourhood::Neighbourhood;
@@ -16,10 +15,6 @@ use crate::neighbourhood::Neighbourhood;
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MeanMinusDeviation {}
-
-impl Named for MeanMinusDeviation {
-    const NAME: &'static str = "mean-minus-deviation";
-}
 
 impl Kind for MeanMinusDeviation {
     fn symbol(&self) -> &'static str {

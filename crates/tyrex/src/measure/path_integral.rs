@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Evaluation, Kind};
-use crate::catalogue::Named;
 use crate::error::{Error, Result};
 use crate::model::Model;
 
@@ -20,10 +19,6 @@ impl Default for PathIntegral {
     fn default() -> Self {
         Self { steps: 20 }
     }
-}
-
-impl Named for PathIntegral {
-    const NAME: &'static str = "path-integral";
 }
 
 impl Kind for PathIntegral {

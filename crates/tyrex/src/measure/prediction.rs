@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Evaluation, Kind};
-use crate::catalogue::Named;
 use crate::error::Result;
 use crate::model::Model;
 
@@ -12,10 +11,6 @@ use crate::model::Model;
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Prediction {}
-
-impl Named for Prediction {
-    const NAME: &'static str = "prediction";
-}
 
 impl Kind for Prediction {
     fn symbol(&self) -> &'static str {

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use super::formula::{Formula, Weighed, share};
 use super::{Evaluation, Kind};
-use crate::catalogue::Named;
 use crate::error::Result;
 use crate::model::probe::ProbeScratch;
 use crate::model::{Model, Probe};
@@ -17,10 +16,6 @@ use crate::neighbourhood::Neighbourhood;
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RelaxedStability {}
-
-impl Named for RelaxedStability {
-    const NAME: &'static str = "relaxed-stability";
-}
 
 impl Kind for RelaxedStability {
     fn symbol(&self) -> &'static str {

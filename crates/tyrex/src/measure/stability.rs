@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use super::formula::{Formula, Weighed, mean};
 use super::{Evaluation, Kind};
-use crate::catalogue::Named;
 use crate::choice::Choice;
 use crate::error::{Error, Result};
 use crate::lipschitz;
@@ -61,10 +60,6 @@ impl Choice for Gamma {
             Self::Sound => "The product of the layers' spectral norms; a bound that is proved",
         }
     }
-}
-
-impl Named for Stability {
-    const NAME: &'static str = "stability";
 }
 
 impl Kind for Stability {

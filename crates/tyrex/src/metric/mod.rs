@@ -10,6 +10,7 @@
 mod calibration_error;
 mod cost;
 mod density;
+mod isolation;
 mod lof;
 mod mahalanobis;
 mod metrics;
@@ -21,6 +22,7 @@ mod validity;
 
 pub use crate::auc::auc;
 pub(crate) use calibration_error::calibration_error;
+pub use isolation::IsolationForest;
 pub use lof::LocalOutlierFactor;
 pub use metrics::{MetricParams, Metrics, PointMetrics};
 pub use neighbours::NeighbourIndex;

@@ -118,16 +118,11 @@ fn accepted_by<M: Model + ?Sized>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Activation, Dense, Mlp, Output};
+    use crate::model::Mlp;
 
     /// Accepts points at or above the threshold, on a line.
     fn accepts_from(threshold: f32) -> Mlp {
-        let layer = Dense {
-            weights: vec![4.0],
-            bias: vec![-4.0 * threshold],
-            activation: Activation::Identity,
-        };
-        Mlp::new(1, &[layer], Output::Sigmoid { favourable: true }).unwrap()
+        Mlp::linear(vec![4.0], -4.0 * threshold).unwrap()
     }
 
     #[test]

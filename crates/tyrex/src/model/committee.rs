@@ -94,34 +94,63 @@ impl Committee {
 
     /// The logit of the favourable class by every model, at one point.
     pub(crate) fn logits<'s>(&self, x: &[f32], scratch: &'s mut CommitteeScratch) -> &'s [f32] {
-        assert_eq!(x.len(), self.dim, "the dimension of the point");
-        let input = Left { values: x, row: self.dim, step: 1 };
-        kernel::product(
-            [1, self.dim, self.bias.len()],
-            input,
-            Right { lines: &self.weights, panel: self.dim, step: 1 },
-            &mut Out { lines: &mut scratch.sums, row: self.bias.len(), panel: 1 },
-            Some(&self.bias),
-        );
-        let each = self.models.iter().zip(&self.places).zip(&mut scratch.passes);
-        for (((model, place), pass), logit) in each.zip(&mut scratch.logits) {
-            *logit = match (model.network(), pass) {
-                (Some(network), Some(pass)) => {
-                    if network.hidden.is_empty() {
-                        pass.forward(network, 1, Block { first: 0, values: x }, true);
-                    } else {
-                        pass.values[0].copy_from_slice(&scratch.sums[place.clone()]);
-                        pass.forward_from_sums(network, 1, true);
-                    }
-                    network.output().logit(&pass.logits)
-                }
-                _ => match model.trees() {
-                    Some(trees) => trees.logit(x),
-                    None => of_score(model.score(&Points::one(x))[0]),
-                },
-            };
+        self.first_sums(0..self.bias.len(), x, scratch);
+        (0..self.models.len()).for_each(|index| self.forward(index, x, scratch));
+        &scratch.logits
+    }
+
+    /// The logits in the scratch space: those of the last point that each model read.
+    pub(crate) fn last_logits<'s>(&self, scratch: &'s CommitteeScratch) -> &'s [f32] {
+        &scratch.logits
+    }
+
+    /// The same by some of the models only, in the places of the models; the logits of the others
+    /// are those of an earlier point.
+    pub(crate) fn logits_by<'s>(
+        &self,
+        models: &[usize],
+        x: &[f32],
+        scratch: &'s mut CommitteeScratch,
+    ) -> &'s [f32] {
+        for &index in models {
+            self.first_sums(self.places[index].clone(), x, scratch);
+            self.forward(index, x, scratch);
         }
         &scratch.logits
+    }
+
+    /// The sums of some columns of the first layers.
+    fn first_sums(&self, columns: Range<usize>, x: &[f32], scratch: &mut CommitteeScratch) {
+        assert_eq!(x.len(), self.dim, "the dimension of the point");
+        let width = columns.len();
+        kernel::product(
+            [1, self.dim, width],
+            Left { values: x, row: self.dim, step: 1 },
+            Right { lines: &self.weights[self.dim * columns.start..], panel: self.dim, step: 1 },
+            &mut Out { lines: &mut scratch.sums[columns.clone()], row: width, panel: 1 },
+            Some(&self.bias[columns]),
+        );
+    }
+
+    /// The logit of one model, from the sums of its first layer if it is a network.
+    fn forward(&self, index: usize, x: &[f32], scratch: &mut CommitteeScratch) {
+        let CommitteeScratch { sums, passes, logits, .. } = scratch;
+        let model = &self.models[index];
+        logits[index] = match (model.network(), &mut passes[index]) {
+            (Some(network), Some(pass)) => {
+                if network.hidden.is_empty() {
+                    pass.forward(network, 1, Block { first: 0, values: x }, true);
+                } else {
+                    pass.values[0].copy_from_slice(&sums[self.places[index].clone()]);
+                    pass.forward_from_sums(network, 1, true);
+                }
+                network.output().logit(&pass.logits)
+            }
+            _ => match model.trees() {
+                Some(trees) => trees.logit(x),
+                None => of_score(model.score(&Points::one(x))[0]),
+            },
+        };
     }
 
     /// `m(x)` by one model, at the point of the last call of [`logits`](Self::logits).
@@ -294,6 +323,13 @@ mod tests {
                 prop_assert_eq!(committee.score(index, &x, &scratch), score);
                 prop_assert!((logits[index] - of_score(score)).abs() < 2e-4, "model {}", index);
                 prop_assert_eq!(logits[index].to_bits(), many[index][0].to_bits());
+            }
+            let other: Vec<f32> = x.iter().map(|x| x + 0.5).collect();
+            let there = committee.logits(&other, &mut committee.scratch()).to_vec();
+            let some = committee.logits_by(&[0, 3, 5], &other, &mut scratch);
+            for (index, logit) in some.iter().enumerate() {
+                let expected = if [0, 3, 5].contains(&index) { &there } else { &logits };
+                prop_assert_eq!(logit.to_bits(), expected[index].to_bits());
             }
         }
 

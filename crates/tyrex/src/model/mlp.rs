@@ -289,6 +289,13 @@ impl Mlp {
         Ok(Self { dim, hidden: stack, head, output })
     }
 
+    /// `sigmoid(weights . x + bias)`: a model without hidden layers.
+    pub fn linear(weights: Vec<f32>, bias: f32) -> Result<Self> {
+        let dim = weights.len();
+        let layer = Dense { weights, bias: vec![bias], activation: Activation::Identity };
+        Self::new(dim, &[layer], Output::Sigmoid { favourable: true })
+    }
+
     /// The layers, first to last, as [`Mlp::new`] takes them.
     pub fn layers(&self) -> Vec<Dense> {
         let mut layers: Vec<Dense> = self.hidden.iter().map(unpack).collect();

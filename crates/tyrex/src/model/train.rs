@@ -71,7 +71,6 @@ pub struct Job<'a> {
 
 impl<'a> Job<'a> {
     /// A model that starts from new weights.
-    #[must_use]
     pub fn new(examples: Examples<'a>, params: &'a TrainParams, seed: Seed) -> Self {
         Self { examples, params, seed, start: None }
     }

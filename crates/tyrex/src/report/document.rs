@@ -23,12 +23,12 @@ pub struct Section {
     /// The heading.
     pub title: String,
     /// The content, in order.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<SectionBlock>,
 }
 
 /// The content of a section.
 #[derive(Debug, Clone)]
-pub enum Block {
+pub enum SectionBlock {
     /// A heading inside a section.
     Heading(String),
     /// A paragraph.
@@ -36,9 +36,9 @@ pub enum Block {
     /// Names with their values.
     Facts(Vec<(String, String)>),
     /// A table.
-    Table(Table),
+    Table(ReportTable),
     /// A table of features and their values, words and numbers side by side, with a heading.
-    Values(String, Table),
+    Values(String, ReportTable),
     /// The meaning of the colours in the following tables.
     Shades(Vec<(Tone, String)>),
     /// Charts of the same kind.
@@ -48,13 +48,13 @@ pub enum Block {
         /// The line that is always shown.
         title: String,
         /// The folded content.
-        blocks: Vec<Block>,
+        blocks: Vec<SectionBlock>,
     },
 }
 
 /// A table.
 #[derive(Debug, Clone, Default)]
-pub struct Table {
+pub struct ReportTable {
     /// A sentence about the table.
     pub caption: String,
     /// The heading of the first column.
@@ -62,14 +62,14 @@ pub struct Table {
     /// The source of the numbers beside the cells; the caption names it too.
     pub beside: &'static str,
     /// All columns but the first.
-    pub columns: Vec<Column>,
+    pub columns: Vec<TableColumn>,
     /// The rows.
-    pub rows: Vec<Row>,
+    pub rows: Vec<TableRow>,
 }
 
 /// A column of a table.
 #[derive(Debug, Clone, Default)]
-pub struct Column {
+pub struct TableColumn {
     /// The common heading of several adjacent columns.
     pub group: String,
     /// The heading.
@@ -80,7 +80,7 @@ pub struct Column {
 
 /// A row of a table.
 #[derive(Debug, Clone, Default)]
-pub struct Row {
+pub struct TableRow {
     /// The text in the first column.
     pub head: String,
     /// The series of the row, if charts show it too.
@@ -154,7 +154,6 @@ pub struct Key {
 
 impl Section {
     /// An empty section.
-    #[must_use]
     pub fn new(name: &str, title: &str) -> Self {
         Self { name: name.to_owned(), title: title.to_owned(), blocks: Vec::new() }
     }
@@ -163,26 +162,26 @@ impl Section {
     pub fn text(&mut self, text: impl Into<String>) {
         let text = text.into();
         if !text.is_empty() {
-            self.blocks.push(Block::Text(text));
+            self.blocks.push(SectionBlock::Text(text));
         }
     }
 
     /// Adds a heading.
     pub fn heading(&mut self, text: impl Into<String>) {
-        self.blocks.push(Block::Heading(text.into()));
+        self.blocks.push(SectionBlock::Heading(text.into()));
     }
 
     /// Adds charts, if there are any.
     pub fn figures(&mut self, figures: Figures) {
         if !figures.charts.is_empty() {
-            self.blocks.push(Block::Figures(figures));
+            self.blocks.push(SectionBlock::Figures(figures));
         }
     }
 
     /// Adds a table, if it has rows.
-    pub fn table(&mut self, table: Table) {
+    pub fn table(&mut self, table: ReportTable) {
         if !table.rows.is_empty() {
-            self.blocks.push(Block::Table(table));
+            self.blocks.push(SectionBlock::Table(table));
         }
     }
 }
@@ -194,15 +193,13 @@ impl TableCell {
     }
 }
 
-impl Column {
+impl TableColumn {
     /// A column of numbers.
-    #[must_use]
     pub fn number(group: &str, title: &str) -> Self {
         Self { group: group.to_owned(), title: title.to_owned(), is_text: false }
     }
 
     /// A column of sentences.
-    #[must_use]
     pub fn words(title: &str) -> Self {
         Self { group: String::new(), title: title.to_owned(), is_text: true }
     }

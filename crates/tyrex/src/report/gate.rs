@@ -1,25 +1,19 @@
 //! The report of the gate as a document.
 
+mod groups;
+mod promises;
+
 use std::fmt::Write as _;
 
 use super::document::{
-    Block, Column, Document, Figures, Key, Row, Section, Table, TableCell, Tone,
+    Document, Figures, Key, ReportTable, Section, SectionBlock, TableCell, TableColumn, TableRow,
+    Tone,
 };
 use super::number::{amount, counted, percent, two_digits};
 use super::scale::Scale;
-use super::svg::{Chart, Fill, Mark, Style, dot, open, text};
+use super::svg::{Chart, Fill, Mark, Style, open, text};
 use crate::certificate::at_least;
-use crate::counterfactual::Reason;
-use crate::data::Value;
-use crate::explain::{
-    FeatureChange, GateReport, Group, GroupTable, JudgedCandidate, JudgedPromise, PromiseStatus,
-    Repair, RepairSummary, Tally,
-};
-
-/// Broken promises that are shown at once; the others are folded.
-const OPEN: usize = 5;
-/// The maximum number of them on the page.
-const MOST: usize = 200;
+use crate::explain::{GateReport, JudgedCandidate, PromiseStatus, RepairSummary, Tally};
 
 /// The colours of the statuses of promises.
 const KEPT: Style = Style { colour: 3, shape: 0 };
@@ -78,7 +72,7 @@ fn verdict(gate: &GateReport) -> Section {
             found_of(&best.from_promised, best.tally.broken),
         ));
     }
-    section.blocks.push(Block::Facts(
+    section.blocks.push(SectionBlock::Facts(
         facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
     ));
     section
@@ -120,7 +114,7 @@ fn ranking(gate: &GateReport) -> Section {
             ..TableCell::default()
         };
         let mean = candidate.mean_stability.map(two_digits).unwrap_or_default();
-        Row {
+        TableRow {
             head: format!("{}. {}", candidate.rank, candidate.name),
             is_ours: candidate.rank == 1 && gate.candidates.len() > 1,
             cells: vec![
@@ -133,10 +127,10 @@ fn ranking(gate: &GateReport) -> Section {
                 repair_cell(&candidate.from_promised),
                 repair_cell(&candidate.from_factual),
             ],
-            ..Row::default()
+            ..TableRow::default()
         }
     });
-    section.table(Table {
+    section.table(ReportTable {
         caption: format!(
             "Ranked by kept promises, then by mean stability of the promised rows, then by name. \
              The share has its {} % interval. Repairs: the number found, their mean cost and the \
@@ -155,7 +149,7 @@ fn ranking(gate: &GateReport) -> Section {
             ("repairs found", "done as advised"),
             ("repairs found", "done nothing yet"),
         ]
-        .map(|(group, title)| Column::number(group, title))
+        .map(|(group, title)| TableColumn::number(group, title))
         .to_vec(),
         rows: rows.collect(),
     });
@@ -164,12 +158,12 @@ fn ranking(gate: &GateReport) -> Section {
 
 /// The promised probability beside the share kept, if promises state one.
 fn promised_and_kept(gate: &GateReport) -> Option<Section> {
-    let rows: Vec<Row> = gate
+    let rows: Vec<TableRow> = gate
         .candidates
         .iter()
         .filter_map(|candidate| {
             let stated = candidate.tally.stated?;
-            Some(Row {
+            Some(TableRow {
                 head: candidate.name.clone(),
                 cells: [
                     stated.promises.to_string(),
@@ -179,7 +173,7 @@ fn promised_and_kept(gate: &GateReport) -> Option<Section> {
                 ]
                 .map(TableCell::plain)
                 .to_vec(),
-                ..Row::default()
+                ..TableRow::default()
             })
         })
         .collect();
@@ -187,7 +181,7 @@ fn promised_and_kept(gate: &GateReport) -> Option<Section> {
         return None;
     }
     let mut section = Section::new("promised", "Promised and kept");
-    section.table(Table {
+    section.table(ReportTable {
         caption: "The promises that state a probability. The promised probability of each is a \
                   lower bound at its confidence, the predictive one has no confidence; both are \
                   means over these promises."
@@ -195,7 +189,7 @@ fn promised_and_kept(gate: &GateReport) -> Option<Section> {
         corner: "candidate".to_owned(),
         beside: "",
         columns: ["promises", "promised", "predictive", "share kept"]
-            .map(|title| Column::number("", title))
+            .map(|title| TableColumn::number("", title))
             .to_vec(),
         rows,
     });
@@ -207,14 +201,14 @@ fn updates(gate: &GateReport) -> Option<Section> {
     let updates = gate.updates.as_ref().filter(|all| all.updates.len() > 1)?;
     let mut section = Section::new("updates", "Update after update");
     section.text(updates.sentence.clone());
-    let rows = updates.updates.iter().map(|update| Row {
+    let rows = updates.updates.iter().map(|update| TableRow {
         head: update.name.clone(),
         cells: [format!("{:.3}", update.share_kept), at_least(update.at_least)]
             .map(TableCell::plain)
             .to_vec(),
-        ..Row::default()
+        ..TableRow::default()
     });
-    section.table(Table {
+    section.table(ReportTable {
         caption: "The candidates in the order given. The bound uses this update and those before \
                   it, and holds after every update at once. It is meant for models that replaced \
                   each other; for alternatives it says nothing."
@@ -222,7 +216,7 @@ fn updates(gate: &GateReport) -> Option<Section> {
         corner: "update".to_owned(),
         beside: "",
         columns: ["share kept", "expected share, at least"]
-            .map(|title| Column::number("", title))
+            .map(|title| TableColumn::number("", title))
             .to_vec(),
         rows: rows.collect(),
     });
@@ -339,7 +333,7 @@ fn candidate(gate: &GateReport, candidate: &JudgedCandidate) -> Section {
         ("repairs found, if not done", repairs(&candidate.from_factual)),
         ("fingerprint", candidate.fingerprint.clone()),
     ];
-    section.blocks.push(Block::Facts(
+    section.blocks.push(SectionBlock::Facts(
         facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
     ));
     if let Some(other) = &candidate.same_as {
@@ -354,10 +348,10 @@ fn candidate(gate: &GateReport, candidate: &JudgedCandidate) -> Section {
     section.figures(stabilities(candidate));
     for table in &candidate.groups {
         section.heading(format!("By {}", table.feature));
-        group_table(&mut section, gate, candidate, table);
+        groups::table(&mut section, gate, candidate, table);
     }
-    broken(&mut section, candidate);
-    unreadable(&mut section, candidate);
+    promises::broken(&mut section, candidate);
+    promises::unreadable(&mut section, candidate);
     section
 }
 
@@ -418,274 +412,6 @@ fn stabilities(candidate: &JudgedCandidate) -> Figures {
     }
 }
 
-fn group_table(
-    section: &mut Section,
-    gate: &GateReport,
-    candidate: &JudgedCandidate,
-    table: &GroupTable,
-) {
-    let unit = table.unit.as_ref().map(|unit| format!(" ({unit})")).unwrap_or_default();
-    let all = candidate.tally.share_kept.unwrap_or(0.0);
-    let filled = table.groups.iter().filter(|group| group.tally.promises > 0);
-    let least = filled.map(|group| group.tally.interval.0).fold(1.0, f64::min);
-    let low = (10.0 * least).floor() / 10.0;
-    let rows = table.groups.iter().map(|group| Row {
-        head: group.name.clone(),
-        cells: vec![
-            TableCell { picture: interval_picture(group, all, low), ..share_cell(&group.tally) },
-            TableCell::plain(group.tally.promises.to_string()),
-            TableCell::plain(group.tally.kept.to_string()),
-            TableCell::plain(group.tally.broken.to_string()),
-            TableCell::plain(group.p_value.map(p_text).unwrap_or_default()),
-            TableCell {
-                text: group.adjusted.map(p_text).unwrap_or_default(),
-                tone: if group.differs { Tone::Fails } else { Tone::Plain },
-                ..TableCell::default()
-            },
-        ],
-        ..Row::default()
-    });
-    section.table(Table {
-        caption: format!(
-            "Promises by {}{unit}, with {} % intervals, drawn from {:.0} % to 100 %; the dashed line is \
-             the share of all.",
-            table.feature,
-            shortest(100.0 * gate.confidence),
-            100.0 * low
-        ),
-        corner: table.feature.clone(),
-        beside: "",
-        columns: [
-            ("", "share kept"),
-            ("", "promises"),
-            ("", "kept"),
-            ("", "broken"),
-            ("Fisher's exact test", "p"),
-            ("Fisher's exact test", "p by Holm"),
-        ]
-        .map(|(group, title)| Column::number(group, title))
-        .to_vec(),
-        rows: rows.collect(),
-    });
-    let differing: Vec<&Group> = table.groups.iter().filter(|group| group.differs).collect();
-    if differing.is_empty() {
-        section.text("No group differs significantly from the other promises.");
-    }
-    for group in differing {
-        let (own, rest) = (group.tally, others(&candidate.tally, &group.tally));
-        section.text(format!(
-            "{} {} differs significantly from the others: {} of {} promises are kept, of the \
-             others {} of {}.",
-            table.feature, group.name, own.kept, own.promises, rest.0, rest.1
-        ));
-    }
-}
-
-/// The promises outside a group: kept, and all.
-fn others(all: &Tally, group: &Tally) -> (usize, usize) {
-    (all.kept.saturating_sub(group.kept), all.promises.saturating_sub(group.promises))
-}
-
-/// A p-value with its significant digits.
-fn p_text(p: f64) -> String {
-    if p < 0.0001 { "< 0.0001".to_owned() } else { format!("{p:.4}") }
-}
-
-/// The share of a group with its interval, on a line from the least that is drawn to 1.
-fn interval_picture(group: &Group, all: f64, least: f64) -> String {
-    const WIDTH: f64 = 160.0;
-    let Some(share) = group.tally.share_kept else { return String::new() };
-    let scale = Scale::linear(least, 1.0);
-    let at = |share: f64| 6.0 + scale.place(share) * (WIDTH - 12.0);
-    let (low, high) = group.tally.interval;
-    let style = if group.differs { BROKEN } else { SHARE };
-    let tip = format!("{}: {} [{}, {}]", group.name, percent(share), percent(low), percent(high));
-    let mut out = format!(
-        r#"<svg class="picture" viewBox="0 0 {WIDTH} 17" aria-hidden="true"><path class="g" d="M{:.1} 8H{:.1}"/><path class="h" d="M{:.1} 1V15"/><path class="c{} k" d="M{:.1} 8H{:.1}"/>"#,
-        at(least),
-        at(1.0),
-        at(all),
-        style.colour,
-        at(low),
-        at(high)
-    );
-    dot(&mut out, at(share), 8.0, style, Fill::Full, &tip);
-    out.push_str("</svg>");
-    out
-}
-
-fn broken(section: &mut Section, candidate: &JudgedCandidate) {
-    let broken: Vec<&JudgedPromise> =
-        candidate.promises.iter().filter(|each| each.status == PromiseStatus::Broken).collect();
-    if broken.is_empty() {
-        return;
-    }
-    section.heading(format!("Broken promises: {}", broken.len()));
-    section.text(candidate.search.sentence.clone());
-    let table =
-        |each: &&JudgedPromise| Block::Values(each.name.clone(), broken_table(candidate, each));
-    let tables: Vec<Block> = broken.iter().take(MOST).map(table).collect();
-    let (open, folded) = tables.split_at(tables.len().min(OPEN));
-    section.blocks.extend(open.iter().cloned());
-    if !folded.is_empty() {
-        section.blocks.push(Block::Folded {
-            title: counted(folded.len(), "more broken promise"),
-            blocks: folded.to_vec(),
-        });
-    }
-    if broken.len() > MOST {
-        section.text(format!(
-            "{} more are left out here; the table of the audit has them all.",
-            broken.len() - MOST
-        ));
-    }
-}
-
-/// The features of one broken promise that change: before, as promised, and after each repair.
-fn broken_table(candidate: &JudgedCandidate, promise: &JudgedPromise) -> Table {
-    let repairs = promise.repairs.as_ref();
-    let from_promised = repairs.map(|repairs| &repairs.from_promised);
-    let from_factual = repairs.and_then(|repairs| repairs.from_factual.as_ref());
-    let advised = promise.changes.as_slice();
-    let [done, not_done] =
-        [from_promised, from_factual].map(|repair| repair.and_then(Repair::changes).unwrap_or(&[]));
-    let rows = candidate.features.iter().filter_map(|feature| {
-        let find = |changes: &'_ [FeatureChange]| {
-            changes.iter().find(|change| change.feature == *feature).cloned()
-        };
-        let (advised, done, not_done) = (find(advised), find(done), find(not_done));
-        let any = advised.as_ref().or(done.as_ref()).or(not_done.as_ref())?;
-        let unit = any.unit.clone();
-        // Features that are neither advised nor changed are the same in both rows.
-        let before = advised.as_ref().or(not_done.as_ref()).or(done.as_ref()).map(|c| &c.from);
-        let before = before.filter(|_| promise.factual_score.is_some());
-        let promised = advised.as_ref().map(|c| &c.to).or(done.as_ref().map(|c| &c.from));
-        let cell = |value: Option<&Value>| TableCell {
-            text: value
-                .map_or_else(|| "\u{2013}".to_owned(), |value| shown(value, unit.as_deref())),
-            ..TableCell::default()
-        };
-        let changed = |change: &Option<FeatureChange>| TableCell {
-            tone: if change.is_some() { Tone::Higher(1) } else { Tone::Plain },
-            ..cell(change.as_ref().map(|change| &change.to))
-        };
-        Some(Row {
-            head: feature.clone(),
-            cells: vec![
-                cell(before),
-                cell(promised.or(before)),
-                changed(&done),
-                changed(&not_done),
-            ],
-            ..Row::default()
-        })
-    });
-    let number = |number: Option<f64>| number.map_or_else(|| "\u{2013}".to_owned(), two_digits);
-    let judged = |head: &str, cells: [String; 4]| Row {
-        head: head.to_owned(),
-        cells: cells.map(TableCell::plain).to_vec(),
-        ..Row::default()
-    };
-    let score = |score: Option<f32>| number(score.map(f64::from));
-    let [done, not_done] = [from_promised, from_factual].map(said_of);
-    let mut last = vec![
-        judged(
-            "score",
-            [score(promise.factual_score), score(promise.score), done.score, not_done.score],
-        ),
-        judged(
-            "stability",
-            ["\u{2013}".to_owned(), number(promise.stability), done.stability, not_done.stability],
-        ),
-        judged(
-            "cost (L1)",
-            ["\u{2013}".to_owned(), "\u{2013}".to_owned(), done.cost, not_done.cost],
-        ),
-    ];
-    if !(done.models.is_empty() && not_done.models.is_empty()) {
-        let none = || "\u{2013}".to_owned();
-        last.push(judged("retrained", [none(), none(), done.models, not_done.models]));
-    }
-    Table {
-        caption: promise
-            .sentence
-            .as_ref()
-            .map(|text| format!("Promised: {text}"))
-            .unwrap_or_default(),
-        corner: "feature".to_owned(),
-        beside: "",
-        columns: ["before", "promised", "repair, if done", "repair, if not done"]
-            .map(|title| Column::number("", title))
-            .to_vec(),
-        rows: rows.chain(last).collect(),
-    }
-}
-
-/// A value in its own units.
-fn shown(value: &Value, unit: Option<&str>) -> String {
-    match (value, unit) {
-        (Value::Missing, _) => "(missing)".to_owned(),
-        (Value::Number(_), Some(unit)) => format!("{} {unit}", value.for_people()),
-        _ => value.for_people(),
-    }
-}
-
-/// The cells of a repair below its features.
-struct Said {
-    score: String,
-    stability: String,
-    cost: String,
-    /// The retrained models that accept it.
-    models: String,
-}
-
-fn said_of(repair: Option<&Repair>) -> Said {
-    let only = |text: String| Said {
-        score: text,
-        stability: String::new(),
-        cost: String::new(),
-        models: String::new(),
-    };
-    match repair {
-        None => only("not searched".to_owned()),
-        Some(Repair::NotFound { reason: Reason::AlreadyFavourable, .. }) => {
-            only("accepted as it was".to_owned())
-        }
-        Some(Repair::NotFound { sentence, .. }) => only(format!("none: {sentence}")),
-        Some(Repair::Found { score, stability, cost, promise, .. }) => Said {
-            score: two_digits(f64::from(*score)),
-            stability: stability.map(two_digits).unwrap_or_default(),
-            cost: cost.map(|cost| amount(cost.l1)).unwrap_or_default(),
-            models: promise
-                .as_ref()
-                .map(|shown| format!("{} of {}", shown.accepting, shown.models))
-                .unwrap_or_default(),
-        },
-    }
-}
-
-fn unreadable(section: &mut Section, candidate: &JudgedCandidate) {
-    let all: Vec<&JudgedPromise> =
-        candidate.promises.iter().filter(|each| each.status == PromiseStatus::Unreadable).collect();
-    if all.is_empty() {
-        return;
-    }
-    section.heading(format!("Promises that cannot be read: {}", all.len()));
-    let rows = all.iter().take(MOST).map(|promise| Row {
-        head: promise.name.clone(),
-        cells: vec![TableCell::plain(promise.reason.clone().unwrap_or_default())],
-        ..Row::default()
-    });
-    section.table(Table {
-        caption: "They do not fit the features of this model. For the gate they are broken."
-            .to_owned(),
-        corner: "promise".to_owned(),
-        beside: "",
-        columns: vec![Column::words("why")],
-        rows: rows.collect(),
-    });
-}
-
 /// The meaning of the words and numbers.
 fn reading(gate: &GateReport) -> Section {
     let mut section = Section::new("reading", "How to read this");
@@ -713,9 +439,9 @@ fn reading(gate: &GateReport) -> Section {
          found; a cheaper one may exist. Costs are distances in encoded columns.",
     );
     if let Ok(parameters) = serde_json::to_string(&gate.request) {
-        section.blocks.push(Block::Folded {
+        section.blocks.push(SectionBlock::Folded {
             title: "Parameters of the search".to_owned(),
-            blocks: vec![Block::Text(parameters)],
+            blocks: vec![SectionBlock::Text(parameters)],
         });
     }
     section

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::document::{Block, Document, Figures, Row, Table, TableCell, Tone, escape};
+use super::document::{
+    Document, Figures, ReportTable, SectionBlock, TableCell, TableRow, Tone, escape,
+};
 use super::svg;
 
 /// Colours, shapes and spacing.
@@ -53,16 +55,16 @@ fn word(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
 }
 
-fn blocks(out: &mut String, blocks_to_write: &[Block]) {
+fn blocks(out: &mut String, blocks_to_write: &[SectionBlock]) {
     for block in blocks_to_write {
         match block {
-            Block::Heading(text) => {
+            SectionBlock::Heading(text) => {
                 let _ = writeln!(out, "<h3>{}</h3>", escape(text));
             }
-            Block::Text(text) => {
+            SectionBlock::Text(text) => {
                 let _ = writeln!(out, "<p>{}</p>", escape(text));
             }
-            Block::Facts(facts) => {
+            SectionBlock::Facts(facts) => {
                 out.push_str("<dl>");
                 for (name, value) in facts {
                     let _ = write!(
@@ -74,9 +76,9 @@ fn blocks(out: &mut String, blocks_to_write: &[Block]) {
                 }
                 out.push_str("</dl>\n");
             }
-            Block::Table(content) => table(out, content, None),
-            Block::Values(title, content) => table(out, content, Some(title)),
-            Block::Shades(shades) => {
+            SectionBlock::Table(content) => table(out, content, None),
+            SectionBlock::Values(title, content) => table(out, content, Some(title)),
+            SectionBlock::Shades(shades) => {
                 out.push_str("<ul class=\"shades\">");
                 for (tone, text) in shades {
                     let sample = match class(*tone) {
@@ -87,8 +89,8 @@ fn blocks(out: &mut String, blocks_to_write: &[Block]) {
                 }
                 out.push_str("</ul>\n");
             }
-            Block::Figures(content) => figures(out, content),
-            Block::Folded { title, blocks: inner } => {
+            SectionBlock::Figures(content) => figures(out, content),
+            SectionBlock::Folded { title, blocks: inner } => {
                 let _ = writeln!(out, "<details><summary>{}</summary>", escape(title));
                 blocks(out, inner);
                 out.push_str("</details>\n");
@@ -98,7 +100,7 @@ fn blocks(out: &mut String, blocks_to_write: &[Block]) {
 }
 
 /// A table; one of values, if it has a title.
-fn table(out: &mut String, table: &Table, title: Option<&str>) {
+fn table(out: &mut String, table: &ReportTable, title: Option<&str>) {
     let caption = escape(&table.caption);
     let title = title.map(escape);
     let class = if title.is_some() { " class=\"values\"" } else { "" };
@@ -148,7 +150,7 @@ fn table(out: &mut String, table: &Table, title: Option<&str>) {
 }
 
 /// A row. Cells of values carry their heading, for pages too narrow for a header.
-fn row(out: &mut String, table: &Table, row: &Row, starts: &[bool], has_values: bool) {
+fn row(out: &mut String, table: &ReportTable, row: &TableRow, starts: &[bool], has_values: bool) {
     let ours = if row.is_ours { " class=\"ours\"" } else { "" };
     let key = row.style.map(|style| svg::key(style, svg::Fill::Full)).unwrap_or_default();
     let _ = write!(out, "<tr{ours}><th scope=\"row\">{key}{}</th>", escape(&row.head));

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::document::{Block, Document, Figures, Table, TableCell, Tone};
+use super::document::{Document, Figures, ReportTable, SectionBlock, TableCell, Tone};
 
 /// Writes a report.
 pub fn render(document: &Document) -> String {
@@ -18,37 +18,37 @@ pub fn render(document: &Document) -> String {
     out
 }
 
-fn blocks(out: &mut String, all: &[Block]) {
+fn blocks(out: &mut String, all: &[SectionBlock]) {
     for block in all {
         out.push('\n');
         match block {
-            Block::Heading(text) => {
+            SectionBlock::Heading(text) => {
                 let _ = writeln!(out, "### {}", line(text));
             }
-            Block::Text(text) => {
+            SectionBlock::Text(text) => {
                 let _ = writeln!(out, "{}", line(text));
             }
-            Block::Facts(facts) => {
+            SectionBlock::Facts(facts) => {
                 for (name, value) in facts {
                     let _ = writeln!(out, "- {}: {}", line(name), line(value));
                 }
             }
-            Block::Table(content) | Block::Values(_, content) => table(out, content),
+            SectionBlock::Table(content) | SectionBlock::Values(_, content) => table(out, content),
             // There are no colours here.
-            Block::Shades(_) => {
+            SectionBlock::Shades(_) => {
                 out.pop();
             }
-            Block::Figures(Figures { caption, said, .. }) => {
+            SectionBlock::Figures(Figures { caption, said, .. }) => {
                 let _ = writeln!(out, "Figure: {} {}", line(caption), line(said));
             }
-            Block::Folded { title, .. } => {
+            SectionBlock::Folded { title, .. } => {
                 let _ = writeln!(out, "{}: see the HTML report.", line(title));
             }
         }
     }
 }
 
-fn table(out: &mut String, table: &Table) {
+fn table(out: &mut String, table: &ReportTable) {
     let _ = writeln!(out, "{}\n", line(&table.caption));
     let _ = write!(out, "| {} |", line(&table.corner));
     for column in &table.columns {

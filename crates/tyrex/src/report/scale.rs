@@ -26,7 +26,6 @@ pub(super) struct Tick {
 
 impl Scale {
     /// From `low` to `high`; widened if they are equal or not numbers.
-    #[must_use]
     pub fn linear(low: f64, high: f64) -> Self {
         let is_sound = low.is_finite() && high.is_finite() && (high - low).is_finite();
         let (low, high) = if is_sound { (low.min(high), low.max(high)) } else { (0.0, 1.0) };
@@ -41,7 +40,6 @@ impl Scale {
 
     /// The scale on which all of these can be seen: logarithmic if the largest is many times
     /// the smallest and all are positive, else from zero.
-    #[must_use]
     pub fn of_amounts(values: impl Iterator<Item = f64>) -> Self {
         let (low, high) = range(values);
         if low > 1e-300 && high / low > 12.0 && (high / low).is_finite() {
@@ -52,7 +50,6 @@ impl Scale {
     }
 
     /// The scale between the least and the largest of these, with a little room.
-    #[must_use]
     pub fn around(values: impl Iterator<Item = f64>) -> Self {
         let (low, high) = range(values);
         let room = 0.05 * (high - low);

@@ -33,7 +33,6 @@ pub struct Style {
 
 impl Style {
     /// The colour and the shape of this number.
-    #[must_use]
     pub fn of(number: usize) -> Self {
         Self { colour: number % COLOURS, shape: number % COLOURS }
     }

@@ -21,7 +21,7 @@ use crate::support::rules::{bound_world, broken};
 use crate::support::schemas::fitted;
 use crate::support::{activations, layers, logits, widen};
 
-/// Somebody the model rejects, with everything that binds an answer.
+/// A rejected applicant, and every rule for an answer.
 struct Case {
     schema: Schema,
     rows: Vec<Row>,
@@ -163,7 +163,7 @@ fn no_method_returns_a_row_that_breaks_a_rule() {
         Ok(())
     });
     let found_by = found_by.into_inner().unwrap();
-    // A test that nobody's answer reaches shows nothing.
+    // The test shows nothing without answers.
     for name in MethodSpec::NAMES {
         assert!(found_by.get(name).is_some_and(|&count| count >= 15), "{name}: {found_by:?}");
     }

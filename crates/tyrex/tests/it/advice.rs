@@ -70,7 +70,7 @@ fn a_file_of_advice_holds_the_rows_that_were_tested() {
             let after = each.advised.as_ref().unwrap();
             let wrong = broken(explainer.schema(), before, after);
             assert!(wrong.is_empty(), "{name}, row {}: {wrong:?}", each.applicant.row);
-            // What is said to change is what changes, to the last digit.
+            // The stated changes are the changes, to the last digit.
             let differ = before.values().iter().zip(after.values()).filter(|(a, b)| a != b);
             assert_eq!(differ.count(), each.changes.len());
             assert!(!each.changes.is_empty());

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tyrex::counterfactual::{Norm, Protocol, Reason, Tick};
 use tyrex::data::{Column, Row, Table};
 use tyrex::explain::{
-    AdviceFile, Applicant, Candidate, Explainer, Gate, GateReport, JudgedPromise, Part,
+    AdviceFile, Applicant, Explainer, Gate, GateCandidate, GateReport, JudgedPromise, Part,
     PromiseStatus, Repair, Request, Values, WrittenPromise,
 };
 use tyrex::measure::{Gauge, Neighbourhood, RelaxedStability, Sampling};
@@ -36,7 +36,7 @@ struct Given {
     written: WrittenPromise,
 }
 
-/// What a model promised, and the table it was written down in.
+/// The promises of a model, and the table that they were written to.
 fn given(explainer: &Explainer) -> (Vec<Given>, Table) {
     let advice =
         advise(explainer, &request(), &explainer.applicants().rejected(Part::Test), GO_ON).unwrap();
@@ -58,7 +58,7 @@ fn judge(
     watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
 ) -> GateReport {
     let name = "new".to_owned();
-    let candidates = [Candidate { name, explainer, has_only_promises: false }];
+    let candidates = [GateCandidate { name, explainer, has_only_promises: false }];
     Gate::new(request()).judge(&candidates, promises, watch).unwrap()
 }
 
@@ -154,7 +154,7 @@ fn repairs_are_accepted_and_obey_the_rules() {
             assert!(score(&new, &row) >= 0.5);
             let wrong = broken(new.schema(), start, &row);
             assert!(wrong.is_empty(), "{}: {wrong:?}", promise.name);
-            // What a rule forbids the person, the repair of a promise does not ask either.
+            // The repair of a promise obeys the rules of the person too.
             assert!(broken(new.schema(), &given.factual.values, &row).is_empty());
             assert!((cost - distance(&new, &row, start)).abs() < 1e-6);
             assert!(!repair.changes().unwrap().is_empty());
@@ -291,7 +291,7 @@ fn what_cannot_be_audited_is_refused() {
     let (given, _) = given(&explainer);
     let paper = Request::new("min-cost", Protocol::Paper, Norm::L1, Seed(4)).unwrap();
     let name = "new".to_owned();
-    let candidates = [Candidate { name, explainer: &explainer, has_only_promises: false }];
+    let candidates = [GateCandidate { name, explainer: &explainer, has_only_promises: false }];
     let error = Gate::new(paper).judge(&candidates, &written(&given), GO_ON).unwrap_err();
     assert_eq!(
         error.to_string(),

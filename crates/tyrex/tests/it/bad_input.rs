@@ -3,7 +3,10 @@
 use std::fs;
 use std::path::Path;
 
+use tyrex::change::Ensemble;
 use tyrex::data::{Dataset, Schema, Table};
+use tyrex::model::TrainParams;
+use tyrex::model::files::{ImportOptions, ModelFile};
 use tyrex::{Error, Overwrite};
 
 const SCHEMA: &str = include_str!("../schemas/loans.toml");
@@ -239,6 +242,24 @@ fn a_file_that_is_not_there() {
     let error = load(SCHEMA, Path::new("no-such-file.csv")).unwrap_err();
     let expected = "cannot read no-such-file.csv: No such file or directory (os error 2)";
     assert_eq!(error.to_string(), expected);
+}
+
+/// Some files have no end; reading them whole would fill the memory.
+#[cfg(unix)]
+#[test]
+fn a_document_without_an_end() {
+    let zeros = Path::new("/dev/zero");
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(zeros, folder.path().join("ensemble.json")).unwrap();
+    let errors = [
+        Schema::read(zeros).unwrap_err(),
+        TrainParams::default().with_file(zeros).unwrap_err(),
+        Ensemble::read(folder.path()).unwrap_err(),
+        ModelFile::read(zeros, &ImportOptions::default()).unwrap_err(),
+    ];
+    for error in errors.map(|error| error.to_string()) {
+        assert!(error.contains("the file is larger than"), "{error}");
+    }
 }
 
 #[test]

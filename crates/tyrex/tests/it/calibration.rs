@@ -28,7 +28,7 @@ enum Process {
 }
 
 impl Process {
-    /// What one model says of `factuals` counterfactuals, each valid with the same probability
+    /// The verdicts of one model on `factuals` counterfactuals, each valid with the same probability
     /// over models and coins together.
     fn model(self, validity: f64, factuals: usize, rng: &mut tyrex::seed::Rng) -> Vec<bool> {
         let loss = 1.0 - validity;

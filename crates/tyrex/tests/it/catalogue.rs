@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use tyrex::data::catalogue::{Catalogue, ClassCounts, Direction, Place, Variant};
-use tyrex::data::fetch::{FetchOptions, Progress};
+use tyrex::data::fetch::{FetchOptions, FetchProgress};
 use tyrex::{Error, Result};
 
 /// The catalogue with the folders of this machine.
@@ -280,7 +280,7 @@ fn serve(files: Vec<(&'static str, Vec<u8>)>) -> FetchOptions {
     FetchOptions { attempts: 2, first_wait, mirror: Some(mirror), ..FetchOptions::default() }
 }
 
-fn go_on(_: Progress<'_>) -> ControlFlow<()> {
+fn go_on(_: FetchProgress<'_>) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use rand::RngExt as _;
 use tyrex::action::{Actions, FeasibleSet};
 use tyrex::counterfactual::{
-    Budget, Factual, MethodSpec, Norm, Outcome, Problem, Protocol, SearchModels, find_all,
+    Budget, Factual, Margin, MethodSpec, MinCost, Norm, Outcome, Problem, Protocol, SearchModels,
+    find_all,
 };
 use tyrex::data::{Encoder, Row, Schema, Value};
+use tyrex::explain::Ask;
 use tyrex::model::{Activation, Dense, Mlp, Model, Output, THRESHOLD, TreeEnsemble};
 use tyrex::{Points, Seed};
 
@@ -134,6 +136,11 @@ impl World {
 
     /// The points of all rows that the applicant may become and the model accepts.
     fn accepted(&self, row: usize) -> Points {
+        self.above(row, f64::from(THRESHOLD))
+    }
+
+    /// The points of all rows that the applicant may become with at least that score.
+    fn above(&self, row: usize, score: f64) -> Points {
         let (set, own) = (self.set(row), &self.rows[row]);
         let all = self.values(own, self.points.row(row));
         let mut points = Points::new(self.points.dim());
@@ -152,7 +159,7 @@ impl World {
         }
         let scores = self.model.score(&points);
         let accepted: Vec<usize> =
-            (0..points.len()).filter(|&index| scores[index] >= THRESHOLD).collect();
+            (0..points.len()).filter(|&index| f64::from(scores[index]) >= score).collect();
         points.select(&accepted)
     }
 }
@@ -189,6 +196,101 @@ fn min_cost_finds_the_cheapest_row_of_all_in_nearly_all_cases() {
     assert!(cases > 60, "{cases}");
     assert!(optimal * 100 >= cases * 95, "{optimal} of {cases}");
     assert!(excess < 0.3, "{excess}");
+}
+
+/// Answers of `min-cost` or `margin` with a proof.
+fn proved(world: &World, rows: &[usize], score: f64, norm: Norm, budget: Budget) -> Vec<Outcome> {
+    let sets: Vec<FeasibleSet> = rows.iter().map(|&row| world.set(row)).collect();
+    let each = rows.iter().zip(&sets);
+    let factuals: Vec<Factual> =
+        each.map(|(&row, set)| Factual::new(world.points.row(row), set)).collect();
+    let problem = Problem::new(&world.model, norm, &world.points).unwrap();
+    let margin = Margin { score, prove: true, ..Margin::default() };
+    let method = MethodSpec::Margin(margin).prepare(&problem, Seed(0)).unwrap();
+    find_all(&problem, &*method, &factuals, budget, |_| ControlFlow::Continue(())).unwrap()
+}
+
+#[test]
+fn a_proved_answer_is_the_cheapest_row_of_all() {
+    let (mut cases, mut decided) = (0, 0);
+    for seed in 40..44 {
+        for (rule, trees) in [("", 12), (RULE, 12), ("", 40)] {
+            let world = world(seed, rule, trees);
+            let rows = world.rejected(4);
+            for (norm, score) in [(Norm::L1, 0.5), (Norm::L2, 0.5), (Norm::L1, 0.6)] {
+                let outcomes = proved(&world, &rows, score, norm, Budget::default());
+                for (&row, outcome) in rows.iter().zip(outcomes) {
+                    let from = world.points.row(row);
+                    let above = world.above(row, score);
+                    let costs = above.rows().map(|point| norm.distance(point, from));
+                    let least = costs.fold(f64::INFINITY, f64::min);
+                    let Some(found) = outcome.found() else {
+                        assert!(least.is_infinite(), "seed {seed}, row {row}: {least} is missed");
+                        continue;
+                    };
+                    let bound = found.least_cost.unwrap();
+                    cases += 1;
+                    // A scaled number lies a few steps of single precision inside its cell.
+                    assert!(bound <= least + 2e-5, "seed {seed}, row {row}: {bound} > {least}");
+                    if rule.is_empty() {
+                        assert_eq!(bound, found.cost, "seed {seed}, row {row}");
+                        assert!(found.cost <= least + 2e-5, "{} above {least}", found.cost);
+                    }
+                    decided += usize::from(bound >= found.cost * (1.0 - 1e-6));
+                }
+            }
+        }
+    }
+    assert!(cases > 100, "{cases}");
+    assert!(decided * 10 >= cases * 8, "{decided} of {cases}");
+}
+
+#[test]
+fn a_proof_that_the_budget_ends_states_a_bound() {
+    let world = world(45, "", 40);
+    let rows = world.rejected(12);
+    let whole = proved(&world, &rows, 0.5, Norm::L1, Budget::default());
+    let mut gaps = 0;
+    for (outcome, whole) in rows.iter().enumerate().filter_map(|(at, &row)| {
+        let budget = whole[at].effort.evaluations * 9 / 10;
+        let budget = Budget { evaluations: Some(budget), ..Budget::default() };
+        Some((proved(&world, &[row], 0.5, Norm::L1, budget).pop()?, &whole[at]))
+    }) {
+        let (Some(found), Some(least)) = (outcome.found(), whole.found()) else { continue };
+        let bound = found.least_cost.unwrap();
+        assert!(bound <= least.cost + 1e-9, "{bound} above {}", least.cost);
+        assert!(bound >= 0.0 && found.cost >= least.cost - 1e-9);
+        gaps += usize::from(bound < least.cost - 1e-9);
+    }
+    assert!(gaps > 0);
+}
+
+#[test]
+fn what_cannot_be_proved_is_refused() {
+    let world = world(46, "", 5);
+    let layer = Dense {
+        weights: vec![1.0; world.points.dim()],
+        bias: vec![0.0],
+        activation: Activation::Identity,
+    };
+    let network =
+        Mlp::new(world.points.dim(), &[layer], Output::Sigmoid { favourable: true }).unwrap();
+    let problem = Problem::new(&network, Norm::L1, &world.points).unwrap();
+    let spec = MethodSpec::MinCost(MinCost { prove: true, ..MinCost::default() });
+    let refused = spec.prepare(&problem, Seed(0)).err().unwrap().to_string();
+    assert!(refused.contains("trees that are added up"), "{refused}");
+}
+
+#[test]
+fn a_question_asks_for_a_proof() {
+    let ask = |method: &str| {
+        let method = Some(method.to_owned());
+        Ask { method, prove: true, ..Ask::default() }.request()
+    };
+    assert!(matches!(ask("min-cost").unwrap().method, MethodSpec::MinCost(own) if own.prove));
+    assert!(matches!(ask("margin").unwrap().method, MethodSpec::Margin(own) if own.prove));
+    let refused = ask("trex-o").unwrap_err().to_string();
+    assert!(refused.contains("min-cost or margin"), "{refused}");
 }
 
 #[test]

@@ -5,8 +5,8 @@
 use serde_json::Value;
 use tyrex::Seed;
 use tyrex::certificate::{
-    Certificate, Retrained, Shift, Slope, Standing, Terms, TheoremTerms, Tier, Verdict, certify,
-    verify,
+    Certificate, Retrained, ShiftSource, SlopeSource, Standing, Terms, TheoremTerms, Tier, Verdict,
+    certify, verify,
 };
 use tyrex::lipschitz::{LipschitzBound, Region, Soundness};
 use tyrex::model::{Activation, Dense, Mlp, Model, Output};
@@ -37,9 +37,15 @@ fn dented(level: f32, depth: f32, width: f32) -> Mlp {
 /// Names of tiers and columns stand in files of users.
 #[test]
 fn the_names_of_tiers_are_pinned() {
-    assert_eq!(Tier::NAMES, ["theorem", "interval", "ensemble"]);
+    assert_eq!(Tier::NAMES, ["theorem", "interval", "ensemble", "forest"]);
     let numbers = Tier::KINDS.map(|kind| kind.numbers.join(" "));
-    assert_eq!(numbers, ["at_least probability", "largest_delta", "valid models probability"]);
+    let expected = [
+        "at_least probability",
+        "largest_delta",
+        "valid models probability",
+        "votes trees probability",
+    ];
+    assert_eq!(numbers, expected);
 }
 
 #[test]
@@ -60,7 +66,7 @@ fn a_change_that_breaks_the_assumption_is_never_certified() {
             search: None,
             likeness: None,
         };
-        for slope in [Slope::Local, Slope::Spectral, Slope::SampledGradients] {
+        for slope in [SlopeSource::Local, SlopeSource::Spectral, SlopeSource::SampledGradients] {
             for sigma in [None, Some(0.1)] {
                 let theorem_terms = TheoremTerms { sigma, slope, ..TheoremTerms::default() };
                 let terms = theorem_only(0.9, theorem_terms);
@@ -68,7 +74,7 @@ fn a_change_that_breaks_the_assumption_is_never_certified() {
                 let tier = certificate.theorem().unwrap();
                 assert_ne!(tier.verdict, Verdict::Certified, "{name} {slope:?} {sigma:?}");
                 assert_eq!(certificate.ensemble().unwrap().verdict, Verdict::Vacuous);
-                if slope != Slope::SampledGradients {
+                if slope != SlopeSource::SampledGradients {
                     assert_eq!(tier.verdict, Verdict::Vacuous, "{name} {slope:?}: {tier:?}");
                     assert_eq!(certificate.verdict(), Verdict::Vacuous);
                     let sentence = certificate.sentence();
@@ -76,8 +82,8 @@ fn a_change_that_breaks_the_assumption_is_never_certified() {
                 }
             }
         }
-        // Nobody looked: the paper's own formula is satisfied, and called empirical.
-        let theorem_terms = TheoremTerms { shift: Shift::Unknown, ..TheoremTerms::default() };
+        // Nothing was measured: the paper's formula holds, and the verdict is empirical.
+        let theorem_terms = TheoremTerms { shift: ShiftSource::Unknown, ..TheoremTerms::default() };
         let certificate =
             certify(&base, &x, None, &theorem_only(0.9, theorem_terms), Seed(3)).unwrap();
         let tier = certificate.theorem().unwrap();
@@ -355,15 +361,14 @@ fn a_point_on_the_wrong_side_is_never_certified() {
 #[test]
 fn what_makes_no_sense_is_refused() {
     let base = dented(2.0, 0.0, 1.0);
-    let dense = Dense { weights: vec![1.0; 3], bias: vec![0.0], activation: Activation::Identity };
-    let other = Mlp::new(3, &[dense], SIGMOID).unwrap();
+    let other = Mlp::linear(vec![1.0; 3], 0.0).unwrap();
     let local = |value, radius| LipschitzBound {
         value,
         region: Region::Ball { radius },
         soundness: Soundness::Sound,
     };
     let given = |value, radius| TheoremTerms {
-        slope: Slope::Given { model: local(value, radius), changed: local(value, radius) },
+        slope: SlopeSource::Given { model: local(value, radius), changed: local(value, radius) },
         ..TheoremTerms::default()
     };
     let asks = |theorem| Terms { theorem: Some(theorem), ..Terms::default() };
@@ -396,7 +401,7 @@ fn what_makes_no_sense_is_refused() {
             refusal(
                 &x,
                 &asks(TheoremTerms {
-                    shift: Shift::Given { epsilon: f64::NAN },
+                    shift: ShiftSource::Given { epsilon: f64::NAN },
                     ..TheoremTerms::default()
                 }),
             ),

@@ -349,7 +349,25 @@ fn damage_is_named() {
         text["members"] = serde_json::json!([]);
         fs::write(&path, text.to_string()).unwrap();
     };
-    let cases: [(Damage, &str); 9] = [
+    let repeat = |copies: bool| {
+        move |folder: &Path| {
+            let path = folder.join(MANIFEST);
+            let mut text: serde_json::Value =
+                serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+            let mut again = text["members"][0].clone();
+            if copies {
+                let file = folder.join(again["file"].as_str().unwrap());
+                fs::copy(file, folder.join("member-0007.onnx")).unwrap();
+                again["file"] = "member-0007.onnx".into();
+            }
+            text["members"].as_array_mut().unwrap().push(again);
+            fs::write(&path, text.to_string()).unwrap();
+        }
+    };
+    let (repeated, copied) = (repeat(false), repeat(true));
+    let cases: [(Damage, &str); 11] = [
+        (&repeated, "`member-0000.onnx` is listed twice, expected each member once"),
+        (&copied, "`member-0007.onnx` is the same model as `member-0000.onnx`"),
         (&swap, "member-0001.onnx: the model's fingerprint is "),
         (&lose, "cannot read "),
         (&empty, "there are no members, expected at least one"),
@@ -493,7 +511,7 @@ fn an_ensemble_can_grow() {
     let (four, heard) = grown(4);
     assert_eq!(heard, [2, 3].into());
     assert_eq!(four, workshop.ensemble(&LEAVE_OUT, 4));
-    // What was asked for last is what the folder is.
+    // The folder has the models of the last plan.
     let (three, heard) = grown(3);
     assert_eq!((three.members(), heard.len()), (&four.members()[..3], 0));
     assert_eq!(Ensemble::read(folder.path()).unwrap(), three);

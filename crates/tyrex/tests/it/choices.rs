@@ -1,7 +1,7 @@
 //! Enums that people choose from by a word.
 
 use serde::Serialize;
-use tyrex::calibrate::{CalibrationTest, Missing};
+use tyrex::calibrate::{CalibrationMissing, CalibrationTest};
 use tyrex::certificate::Verdict;
 use tyrex::choice::Choice;
 use tyrex::counterfactual::{Norm, Protocol};
@@ -27,12 +27,12 @@ fn check<C: Choice + Serialize + std::str::FromStr + ToString + PartialEq + std:
 fn words_are_pinned_and_stand_alike_in_files() {
     check::<Norm>();
     check::<Protocol>();
-    check::<Missing>();
+    check::<CalibrationMissing>();
     check::<CalibrationTest>();
     check::<Verdict>();
     assert_eq!(words::<Norm>(), ["l1", "l2"]);
     assert_eq!(words::<Protocol>(), ["product", "paper", "reference"]);
-    assert_eq!(words::<Missing>(), ["invalid", "left-out"]);
+    assert_eq!(words::<CalibrationMissing>(), ["invalid", "left-out"]);
     assert_eq!(words::<CalibrationTest>(), ["betting", "hoeffding-bentkus"]);
     assert_eq!(words::<Verdict>(), ["vacuous", "empirical", "certified"]);
     assert_eq!(words::<Gamma>(), ["slopes", "gradients", "sound"]);

@@ -10,8 +10,8 @@ use tyrex::counterfactual::{MethodSpec, Norm, Protocol, Tick};
 use tyrex::data::Catalogue;
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::explain::{
-    Advice, Applicant, Candidate, Explainer, Gate, Part, Request, RetrainingTerms, StabilityTerms,
-    WrittenPromise,
+    Advice, Applicant, Explainer, Gate, GateCandidate, Part, Request, RetrainingTerms,
+    StabilityTerms, WrittenPromise,
 };
 use tyrex::measure::{Gamma, Gauge, Mean, Measure, Neighbourhood, RelaxedStability, Stability};
 use tyrex::model::TrainParams;
@@ -163,7 +163,7 @@ fn audits() {
         };
         let promises: Vec<WrittenPromise> = rows.iter().map(written).collect();
         let name = "new".to_owned();
-        let candidate = Candidate { name, explainer: &new, has_only_promises: false };
+        let candidate = GateCandidate { name, explainer: &new, has_only_promises: false };
         let gate = Gate::new(request.clone());
         gate.judge(&[candidate], &promises, GO_ON).unwrap().candidates.remove(0).promises
     });

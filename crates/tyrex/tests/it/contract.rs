@@ -6,14 +6,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tyrex::action::{Actions, FeasibleSet};
 use tyrex::counterfactual::{
-    Answer, Budget, Domain, Factual, MethodSpec, ModelNeed, Norm, Outcome, Problem, Protocol,
-    Reason, ReferenceUse, SearchModels, Tick, TrexE, find_all,
+    Answer, Budget, Domain, Factual, MethodSpec, ModelNeed, Norm, Outcome, Plausible, Problem,
+    Protocol, Reason, ReferenceUse, SearchModels, Tick, TrexE, find_all,
 };
 use tyrex::data::catalogue::{Catalogue, Direction, Variant};
 use tyrex::data::moons::moons;
 use tyrex::measure::{Gauge, RelaxedStability};
 use tyrex::model::{Activation, Examples, Mlp, Model, THRESHOLD, TrainParams, TreeEnsemble, train};
 use tyrex::neighbourhood::{Neighbourhood, Sampling};
+use tyrex::plausibility::Plausibility;
 use tyrex::{Points, Seed};
 
 use crate::support::{Grown, forest, grown, leaf};
@@ -187,6 +188,50 @@ fn specs() -> Vec<MethodSpec> {
 fn same(a: &[Outcome], b: &[Outcome]) -> bool {
     let parts = |o: &Outcome| (o.answer.clone(), o.effort);
     a.iter().map(parts).eq(b.iter().map(parts))
+}
+
+/// Every method on every world, networks and trees: what it finds is as usual as asked, and it finds
+/// answers where the data have some.
+#[test]
+fn what_is_found_is_usual_if_that_is_asked() {
+    let least = 0.2;
+    for world in worlds() {
+        let scores = world.model.score(&world.data);
+        let accepted: Vec<usize> =
+            (0..scores.len()).filter(|&row| scores[row] >= THRESHOLD).collect();
+        let density = Plausibility::fit_numbers(&world.data.select(&accepted), Seed(1)).unwrap();
+        for norm in [Norm::L1, Norm::L2] {
+            let condition = Plausible::new(&density, least).unwrap();
+            let problem = world.problem(norm).with_plausible(condition).unwrap();
+            for spec in world.specs() {
+                let what = format!("{} {norm:?} {}", world.name, spec.name());
+                let plain = world.answers(&spec, norm, Budget::default());
+                let answers = world.answers_to(&problem, &spec, Budget::default());
+                let (mut found, mut reachable) = (0, 0);
+                for (answer, plain) in answers.iter().zip(&plain) {
+                    reachable += usize::from(plain.found().is_some());
+                    match answer.found() {
+                        Some(own) => {
+                            found += 1;
+                            let p_value = density.p_value(&own.point);
+                            assert!(p_value >= least - 1e-12, "{what}: {p_value}");
+                            assert!(own.score >= THRESHOLD, "{what}");
+                        }
+                        None => assert!(
+                            !matches!(
+                                answer.reason(),
+                                Some(Reason::Stuck | Reason::NoCandidate | Reason::NoActionableRow)
+                            ),
+                            "{what}: {:?}",
+                            answer.reason()
+                        ),
+                    }
+                }
+                assert!(2 * found >= reachable, "{what}: {found} of {reachable}");
+                assert!(same(&answers, &world.answers_to(&problem, &spec, Budget::default())));
+            }
+        }
+    }
 }
 
 #[test]
@@ -648,7 +693,7 @@ fn documents_are_pinned_for_every_method_and_protocol() {
     }
 }
 
-/// What the catalogue says of each method.
+/// The description of each method in the catalogue.
 #[test]
 fn every_method_says_of_itself_what_is_true_of_it() {
     use ModelNeed::{Gradients, GradientsOrTrees, Scores};

@@ -4,7 +4,7 @@
 
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
-use tyrex::certificate::{Retrained, Shift, Slope, TheoremTerms, Verdict, certify};
+use tyrex::certificate::{Retrained, ShiftSource, SlopeSource, TheoremTerms, Verdict, certify};
 use tyrex::data::moons::moons;
 use tyrex::lipschitz::{LipschitzBound, Region, Soundness};
 use tyrex::measure::Neighbourhood;
@@ -95,12 +95,12 @@ impl Process {
     }
 
     /// `gamma_m` and `gamma`
-    fn slopes(&self, sigma: f64) -> Slope {
+    fn slopes(&self, sigma: f64) -> SlopeSource {
         let region =
             if self.is_local { Region::Box { radius: 2.01 * sigma } } else { Region::Global };
         let bound = |value| LipschitzBound { value, region, soundness: Soundness::Sound };
         let change = self.tilt + self.height * self.frequency + self.cone;
-        Slope::Given { model: bound(self.slope), changed: bound(self.slope + change) }
+        SlopeSource::Given { model: bound(self.slope), changed: bound(self.slope + change) }
     }
 
     /// The largest `|E[Z | M]|`: a level stays, a tilt and the cone average out, and a wave fades
@@ -142,7 +142,9 @@ fn the_theorem_covers_changes_that_satisfy_the_definition() {
     for process in &processes {
         for (sigma, factor) in [(0.2, 0.7), (0.2, 1.5), (0.05, 1.0), (0.05, 2.0)] {
             let samples = 12;
-            let Slope::Given { model, changed } = process.slopes(sigma) else { unreachable!() };
+            let SlopeSource::Given { model, changed } = process.slopes(sigma) else {
+                unreachable!()
+            };
             let shift = process.largest_shift(sigma);
             let gaussian = (model.value + changed.value) * sigma / (samples as f64).sqrt();
             let epsilon = shift + factor * gaussian;
@@ -151,7 +153,7 @@ fn the_theorem_covers_changes_that_satisfy_the_definition() {
                 sigma: Some(sigma),
                 epsilon: Some(epsilon),
                 slope: process.slopes(sigma),
-                shift: Shift::Given { epsilon: shift },
+                shift: ShiftSource::Given { epsilon: shift },
             };
             let terms = theorem_only(0.9, theorem_terms);
             let base = process.model();
@@ -195,11 +197,11 @@ fn the_theorem_covers_changes_that_satisfy_the_definition() {
 fn epsilon_and_probability_are_each_others_inverse() {
     let slopes = LipschitzBound { value: 0.3, region: Region::Global, soundness: Soundness::Sound };
     let model = Surface::cone(3, 0.9, 0.3);
-    for shift in [Shift::Given { epsilon: 0.07 }, Shift::Unknown] {
+    for shift in [ShiftSource::Given { epsilon: 0.07 }, ShiftSource::Unknown] {
         let theorem_terms = TheoremTerms {
             samples: 500,
             sigma: Some(0.05),
-            slope: Slope::Given { model: slopes, changed: slopes },
+            slope: SlopeSource::Given { model: slopes, changed: slopes },
             shift,
             epsilon: None,
         };
@@ -217,14 +219,14 @@ fn epsilon_and_probability_are_each_others_inverse() {
         // By hand: G = 0.6, scale = G sigma = 0.03.
         let tier = make(Some(0.09), 0.9);
         let exponent: f64 = match shift {
-            Shift::Given { .. } => 500.0 * (0.02_f64 / 0.03).powi(2) / 2.0,
+            ShiftSource::Given { .. } => 500.0 * (0.02_f64 / 0.03).powi(2) / 2.0,
             _ => 500.0 * (0.09_f64 / 0.03).powi(2) / 8.0,
         };
         assert!((tier.at_epsilon.unwrap().probability - (1.0 - (-exponent).exp())).abs() < 1e-12);
         // A cone at its tip: R is its level.
         assert!((tier.stability - 0.9).abs() < 1e-6);
         let expected =
-            if shift == Shift::Unknown { Verdict::Empirical } else { Verdict::Certified };
+            if shift == ShiftSource::Unknown { Verdict::Empirical } else { Verdict::Certified };
         assert_eq!(tier.verdict, expected);
     }
 }
@@ -240,7 +242,7 @@ fn the_halved_exponent_of_the_paper_is_never_better() {
                     samples: 100,
                     sigma: Some(0.1),
                     epsilon: Some(epsilon),
-                    slope: Slope::Given { model: slopes, changed: slopes },
+                    slope: SlopeSource::Given { model: slopes, changed: slopes },
                     shift,
                 };
                 let certificate =
@@ -248,7 +250,7 @@ fn the_halved_exponent_of_the_paper_is_never_better() {
                         .unwrap();
                 certificate.theorem().unwrap().at_epsilon.unwrap().probability
             };
-            assert!(at(Shift::Given { epsilon: shift }) >= at(Shift::Unknown));
+            assert!(at(ShiftSource::Given { epsilon: shift }) >= at(ShiftSource::Unknown));
         }
     }
 }
@@ -263,7 +265,7 @@ fn the_measured_form_fails_exactly_as_often_as_it_says() {
     let theorem_terms = TheoremTerms {
         samples: 5,
         sigma: Some(0.05),
-        slope: Slope::Given { model: slopes, changed: slopes },
+        slope: SlopeSource::Given { model: slopes, changed: slopes },
         ..TheoremTerms::default()
     };
     println!("models  probability  rank  stated  observed   P(valid) overstated");
@@ -322,9 +324,11 @@ fn of_retrained_networks_each_in_turn_being_the_new_one_few_break_the_promise() 
     let retrain = |seed| train(Examples::new(&data, &labels), &params, Seed(seed)).unwrap().network;
     let base = retrain(0);
     let retrained: Vec<Mlp> = (1..=MODELS as u64).map(retrain).collect();
-    for (slope, sigma) in
-        [(Slope::Local, None), (Slope::Local, Some(0.05)), (Slope::Spectral, None)]
-    {
+    for (slope, sigma) in [
+        (SlopeSource::Local, None),
+        (SlopeSource::Local, Some(0.05)),
+        (SlopeSource::Spectral, None),
+    ] {
         let theorem_terms = TheoremTerms { samples: 60, sigma, slope, ..TheoremTerms::default() };
         let terms = theorem_only(0.9, theorem_terms);
         let (mut certified, mut broken, mut asked) = (0, 0, 0);
@@ -359,6 +363,6 @@ fn of_retrained_networks_each_in_turn_being_the_new_one_few_break_the_promise() 
             1.0 - broken as f64 / asked as f64,
             certified as f64 / asked as f64
         );
-        assert!(slope != Slope::Local || sigma.is_some() || certified > 100, "{certified}");
+        assert!(slope != SlopeSource::Local || sigma.is_some() || certified > 100, "{certified}");
     }
 }

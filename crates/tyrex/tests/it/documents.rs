@@ -1,4 +1,4 @@
-//! What the schemas of documents say is true of the documents.
+//! Documents satisfy their schemas.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use tyrex::action::Overrides;
 use tyrex::calibrate::{Calibration, Goal};
 use tyrex::certificate::{
-    CertificateDocument, Deviation, Likeness, LikenessTest, RecipeSource, Shift, Slope, Statistic,
-    Terms, TheoremTerms,
+    CertificateDocument, Deviation, Likeness, LikenessTest, RecipeSource, ShiftSource, SlopeSource,
+    Statistic, Terms, TheoremTerms,
 };
 use tyrex::change::{Ensemble, ModelChange};
 use tyrex::counterfactual::{Budget, MethodSpec, Norm, Protocol, Step};
@@ -18,7 +18,7 @@ use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::schema::{Action, Interval};
 use tyrex::data::{Catalogue, Dataset, Schema, Table};
 use tyrex::explain::{
-    Adviser, CalibrationTerms, Candidate, Explained, Explainer, FeatureDocument, Fresh, Gate,
+    Adviser, CalibrationTerms, Explained, Explainer, FeatureDocument, Fresh, Gate, GateCandidate,
     GateReport, Part, Performance, Request, RetrainingTerms, RowStability, RowSurvival,
     StabilityTerms,
 };
@@ -173,17 +173,17 @@ fn certificates_on_every_footing() {
     let points = Points::one(explainer.points().row(0));
     let ensemble = ensemble(&explainer, 3);
     let bound = |region| LipschitzBound { value: 0.4, region, soundness: Soundness::Sound };
-    let given = Slope::Given {
+    let given = SlopeSource::Given {
         model: bound(Region::Ball { radius: 1.0 }),
         changed: bound(Region::Box { radius: 1.0 }),
     };
     let theorem =
         |slope, shift| Some(TheoremTerms { slope, shift, samples: 60, ..TheoremTerms::default() });
     let all = [
-        theorem(Slope::Spectral, Shift::Measured),
-        theorem(Slope::Local, Shift::Unknown),
-        theorem(Slope::SampledGradients, Shift::Given { epsilon: 0.01 }),
-        theorem(given, Shift::Measured),
+        theorem(SlopeSource::Spectral, ShiftSource::Measured),
+        theorem(SlopeSource::Local, ShiftSource::Unknown),
+        theorem(SlopeSource::SampledGradients, ShiftSource::Given { epsilon: 0.01 }),
+        theorem(given, ShiftSource::Measured),
         None,
     ];
     let own = explainer.retraining().likeness(&ensemble, &|_| ControlFlow::Continue(())).unwrap();
@@ -228,7 +228,7 @@ fn audits_and_calibrations() {
     // A promise that is broken for sure: a row that the new model rejects.
     promises[0].advised = values_of(new.schema(), &new.applicants().rejected(Part::Test)[0].values);
     let name = "new".to_owned();
-    let candidates = [Candidate { name, explainer: &new, has_only_promises: false }];
+    let candidates = [GateCandidate { name, explainer: &new, has_only_promises: false }];
     let report = Gate::new(request.clone()).judge(&candidates, &promises, on).unwrap();
     assert!(report.candidates[0].tally.broken > 0);
     check::<GateReport>(&report);

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use tyrex::data::infer::Inferred;
 use tyrex::data::schema::{Action, MissingPolicy};
-use tyrex::data::{Dataset, Feature, Schema, Table};
+use tyrex::data::{Dataset, Feature, Hints, Schema, Table};
 use tyrex::explain::{Explainer, Part};
 use tyrex::model::TrainParams;
 use tyrex::{Error, Seed};
@@ -29,7 +29,7 @@ fn file(header: &str, cells: impl Fn(usize) -> String) -> Table {
 
 /// The draft as it comes back from its file.
 fn draft(table: &Table, label: &str) -> Inferred {
-    let inferred = Schema::draft(table, Some(label), &[]).unwrap();
+    let inferred = Schema::draft(table, Some(label), &[], &Hints::default()).unwrap();
     let schema = Schema::from_toml(&inferred.to_toml().unwrap()).unwrap();
     assert_eq!(schema, inferred.schema);
     inferred
@@ -128,8 +128,8 @@ fn zeros_for_missing() {
         let position = corrected.position(name).unwrap();
         let least = if name == "glucose" { 70.0 } else { 50.0 };
         let feature = &mut corrected.features[position];
-        assert!(text.contains(&format!("`range = [{least}, ")), "{text}");
-        feature.range = Some([least, feature.range.unwrap().upper].into());
+        assert!(text.contains(&format!("`range = [{least}, inf]`")), "{text}");
+        feature.range = Some([least, f64::INFINITY].into());
         feature.special = Some(tyrex::data::schema::Special {
             values: vec![0.0],
             treated: tyrex::data::schema::SpecialAs::Level,

@@ -13,11 +13,11 @@ use tyrex::explain::{
     import,
 };
 use tyrex::model::files::{
-    Block, Category, Cell, Core, ImportOptions, InputColumn, InputKind, Inputs, ModelFile,
+    Category, Cell, Core, ImportOptions, InputBlock, InputColumn, InputKind, Inputs, ModelFile,
 };
 use tyrex::model::train::OutputLayer;
 use tyrex::model::trees::Comparison;
-use tyrex::model::{Activation, Dense, Mlp, Model, Output, TrainParams};
+use tyrex::model::{Mlp, Model, TrainParams};
 use tyrex::{Error, Points, Seed};
 
 use crate::support::{advise, branch, forest, german, leaf};
@@ -86,7 +86,7 @@ fn a_written_model_comes_back_with_its_schema_and_gives_the_same_scores() {
 
     let model = ModelFile::read(&path, &ImportOptions::default()).unwrap();
     let schema = embedded_schema(&model).unwrap().unwrap();
-    // Applicants nobody has judged: the label column is gone.
+    // Applicants without labels: the label column is missing.
     let dataset = german();
     let columns = dataset.table().columns();
     let unlabelled = columns.iter().filter(|column| column.name() != "class").cloned().collect();
@@ -131,11 +131,10 @@ fn rows(schema: &Schema) -> Reference {
 }
 
 /// A linear model with the given inputs and what is done to them.
-fn linear(inputs: Inputs, preprocessing: Vec<Block>) -> ModelFile {
-    let dim: usize = preprocessing.iter().map(Block::width).sum();
+fn linear(inputs: Inputs, preprocessing: Vec<InputBlock>) -> ModelFile {
+    let dim: usize = preprocessing.iter().map(InputBlock::width).sum();
     let weights = (0..dim).map(|column| 0.25 * (column as f32 + 1.0)).collect();
-    let layer = Dense { weights, bias: vec![-0.5], activation: Activation::Identity };
-    let mlp = Mlp::new(dim, &[layer], Output::Sigmoid { favourable: true }).unwrap();
+    let mlp = Mlp::linear(weights, -0.5).unwrap();
     ModelFile {
         inputs,
         preprocessing,
@@ -152,13 +151,13 @@ fn column(name: &str, kind: InputKind) -> InputColumn {
     InputColumn { name: name.into(), kind }
 }
 
-fn number(column: usize, scale: f64, shift: f64) -> Block {
-    Block::Number { column, missing: None, scale, shift }
+fn number(column: usize, scale: f64, shift: f64) -> InputBlock {
+    InputBlock::Number { column, missing: None, scale, shift }
 }
 
-fn one_hot(column: usize, categories: &[&str]) -> Block {
+fn one_hot(column: usize, categories: &[&str]) -> InputBlock {
     let categories = categories.iter().map(|&text| Category::Text(text.into())).collect();
-    Block::OneHot { column, categories }
+    InputBlock::OneHot { column, categories }
 }
 
 #[test]
@@ -440,7 +439,7 @@ fn advice_becomes_a_table_under_the_names_of_the_features() {
         };
         assert_eq!(cell("status", line), "found");
         assert_eq!(cell("changed", line), each.changes.len().to_string());
-        // What does not change is what the file has.
+        // Other features keep the values of the file.
         for feature in &explainer.schema().features {
             let before =
                 file.table().column(&feature.name).unwrap().cell(each.applicant.row).to_owned();

@@ -3,7 +3,7 @@
 //! `golden/make_encoding.py` made the files and says where the rows come from.
 //! `ctg_excerpt.csv` is an excerpt of UCI Cardiotocography (doi 10.24432/C51S4N, CC BY 4.0).
 
-use tyrex::data::schema::{FitOn, Scaling};
+use tyrex::data::schema::{FitOn, Label, MissingPolicy, Scaling};
 use tyrex::data::{Dataset, Feature, FeatureKind, Schema, Table, Value};
 
 use crate::support::golden;
@@ -28,19 +28,13 @@ fn compare(data: &Dataset, name: &str) {
 #[test]
 fn ctg_is_scaled_by_one_minimum_and_maximum() {
     let table = Table::read(&golden("ctg_excerpt.csv")).unwrap();
-    let favourable = [Value::Number(1.0)];
-    let mut schema = Schema::infer(&table, Some("NSP"), &favourable).unwrap().schema;
-    // The draft takes columns with few values in the excerpt for flags, or leaves them out.
     let step = |name: &str| match name {
         "AC" | "FM" | "UC" | "DL" | "DS" | "DP" => Some(0.001),
         "MSTV" | "MLTV" => Some(0.1),
         _ => None,
     };
-    schema.ignore.clear();
-    schema.features = table
-        .columns()
-        .iter()
-        .map(tyrex::data::Column::name)
+    let names = table.columns().iter().map(tyrex::data::Column::name);
+    let features = names
         .filter(|name| *name != "NSP")
         .map(|name| {
             let step = step(name);
@@ -48,6 +42,13 @@ fn ctg_is_scaled_by_one_minimum_and_maximum() {
             Feature { step, ..Feature::new(name, kind) }
         })
         .collect();
+    let label = Label {
+        column: "NSP".to_owned(),
+        favourable: vec![Value::Number(1.0)],
+        unfavourable: Vec::new(),
+        missing: MissingPolicy::Reject,
+    };
+    let mut schema = Schema::new(label, features);
     schema.scaling.method = Scaling::MatrixMinMax;
     schema.scaling.fit = FitOn::All;
     let data = Dataset::load(&schema, table).unwrap();

@@ -28,6 +28,7 @@ mod misuse;
 mod neighbourhood;
 mod network;
 mod paths;
+mod plausible;
 mod portfolio;
 mod promise;
 mod promises;

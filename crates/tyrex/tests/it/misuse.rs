@@ -8,10 +8,10 @@ use std::path::Path;
 use tyrex::data::schema::ModelRule;
 use tyrex::data::{Schema, Table, Value};
 use tyrex::explain::{Ask, Explainer, PerformanceTally, Reference, UnlabelledRows, import_bytes};
-use tyrex::model::files::{Block, Core, Favourable, ImportOptions, Inputs, ModelFile};
+use tyrex::model::files::{Core, Favourable, ImportOptions, InputBlock, Inputs, ModelFile};
 use tyrex::model::onnx::{ExportMetadata, write};
 use tyrex::model::trees::{Aggregate, Comparison, Transform, TreeEnsemble, TreeNode};
-use tyrex::model::{Activation, Dense, Mlp, Output, TrainParams};
+use tyrex::model::{Mlp, TrainParams};
 use tyrex::{Result, Seed};
 
 const SCHEMA: &str = r#"
@@ -48,12 +48,10 @@ fn schema(with: &[(&str, &str)]) -> Schema {
 }
 
 fn linear(weights: [f32; 2], bias: f32) -> Mlp {
-    let layer =
-        Dense { weights: weights.into(), bias: vec![bias], activation: Activation::Identity };
-    Mlp::new(2, &[layer], Output::Sigmoid { favourable: true }).unwrap()
+    Mlp::linear(weights.into(), bias).unwrap()
 }
 
-fn model(core: Core, preprocessing: Vec<Block>) -> ModelFile {
+fn model(core: Core, preprocessing: Vec<InputBlock>) -> ModelFile {
     ModelFile {
         inputs: Inputs::Matrix { columns: 2 },
         preprocessing,
@@ -66,8 +64,8 @@ fn model(core: Core, preprocessing: Vec<Block>) -> ModelFile {
     }
 }
 
-fn number(column: usize, missing: Option<f64>, mean: f64, deviation: f64) -> Block {
-    Block::Number { column, missing, scale: 1.0 / deviation, shift: -mean / deviation }
+fn number(column: usize, missing: Option<f64>, mean: f64, deviation: f64) -> InputBlock {
+    InputBlock::Number { column, missing, scale: 1.0 / deviation, shift: -mean / deviation }
 }
 
 fn explainer(schema: &Schema, rows: usize, model: ModelFile) -> Result<Explainer> {
@@ -182,7 +180,11 @@ fn a_forgotten_raw_input_is_named_as_the_cause() {
     assert!(found[0].contains("2 of 2 columns are not on the scale"), "{found:?}");
     let about = found.iter().find(|own| own.contains("scores are 0 or 1")).unwrap();
     assert!(about.contains("The model's loss on 200 labelled rows is"), "{about}");
-    assert!(found.iter().all(|own| own.contains("`input = \"raw\"`") || own.contains("Nobody")));
+    assert!(
+        found
+            .iter()
+            .all(|own| own.contains("`input = \"raw\"`") || own.contains("Advice is not limited"))
+    );
     // One score for all rows.
     let constant = model(
         Core::Mlp(linear([0.0, 0.0], 1.0)),
@@ -200,8 +202,10 @@ fn advice_without_rules_says_so() {
     let found = warnings(&of(&schema(&[])), &Ask::default());
     assert_eq!(
         found,
-        ["Nobody has confirmed what people can change: the schema has neither an `action` nor a \
-          `[[rule]]`, so advice may change `income`, `debt` in any way."]
+        [
+            "Advice is not limited to changes that people can make: the schema has neither an `action` nor a \
+          `[[rule]]`, so advice may change `income`, `debt` in any way."
+        ]
     );
     let ruled = ("name = \"income\"", "name = \"income\"\naction = \"only-up\"");
     assert_eq!(warnings(&of(&schema(&[ruled])), &Ask::default()), Vec::<String>::new());

@@ -33,7 +33,7 @@ fn request(name: &str, protocol: Protocol, norm: Norm) -> Request {
     request
 }
 
-/// What a path must be, whatever the method.
+/// The properties of a path of any method.
 fn check(name: &str, applicant: &Applicant, advice: &Advice, path: &Points) {
     assert_eq!(path.row(0), applicant.point, "{name} starts at the factual");
     let mut steps = path.rows().zip(path.rows().skip(1));

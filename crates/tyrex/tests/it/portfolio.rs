@@ -13,7 +13,7 @@ use tyrex::data::{Catalogue, Table};
 use tyrex::explain::{
     Advice, Ask, Explainer, Part, PortfolioDocument, PortfolioTerms, Request, RetrainingTerms,
 };
-use tyrex::model::{Activation, Dense, Mlp, Model, Output, THRESHOLD, TrainParams};
+use tyrex::model::{Mlp, Model, THRESHOLD, TrainParams};
 use tyrex::statistics::Proportion;
 use tyrex::{Points, Seed};
 
@@ -37,8 +37,7 @@ const DIM: usize = 6;
 
 fn model(rng: &mut impl RngExt) -> Arc<dyn Model> {
     let weights: Vec<f32> = (0..DIM).map(|_| (1.0 + 0.6 * normal(rng)) as f32).collect();
-    let layer = Dense { weights, bias: vec![-1.0], activation: Activation::Identity };
-    Arc::new(Mlp::new(DIM, &[layer], Output::Sigmoid { favourable: true }).unwrap())
+    Arc::new(Mlp::linear(weights, -1.0).unwrap())
 }
 
 fn points(count: usize, rng: &mut impl RngExt) -> Points {

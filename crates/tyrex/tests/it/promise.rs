@@ -13,7 +13,7 @@ use tyrex::counterfactual::{
     Budget, Factual, MethodSpec, Norm, Problem, SearchModels, TrexE, find_all,
 };
 use tyrex::explain::{Ask, Promise, Threshold};
-use tyrex::model::{Activation, Dense, Mlp, Model, Output, THRESHOLD};
+use tyrex::model::{Mlp, Model, THRESHOLD};
 use tyrex::statistics::Proportion;
 use tyrex::{Points, Seed};
 
@@ -31,8 +31,7 @@ fn model(rng: &mut impl RngExt) -> Mlp {
     };
     let mut weights: Vec<f32> = (0..DIM).map(|_| (SPREAD * normal()) as f32).collect();
     weights[0] += 1.0;
-    let layer = Dense { weights, bias: vec![-1.0], activation: Activation::Identity };
-    Mlp::new(DIM, &[layer], Output::Sigmoid { favourable: true }).unwrap()
+    Mlp::linear(weights, -1.0).unwrap()
 }
 
 /// The probability that a model accepts the point.
@@ -116,7 +115,7 @@ impl World {
     }
 }
 
-/// What is stated of the answers in all worlds.
+/// The statements about the answers in all worlds.
 #[derive(Debug)]
 struct Shares {
     /// Worlds with an answer.

@@ -272,8 +272,14 @@ fn a_file_of_counterfactuals_is_read_line_by_line() {
 #[test]
 fn a_rule_that_is_let_go_is_said_to_be_one_change_among_others() {
     let constraint = Constraint::Feature("age".to_owned());
-    let counterfactual =
-        Counterfactual { point: vec![0.0], score: 0.9, value: 0.9, cost: 1.5, row: None };
+    let counterfactual = Counterfactual {
+        point: vec![0.0],
+        score: 0.9,
+        value: 0.9,
+        cost: 1.5,
+        least_cost: None,
+        row: None,
+    };
     let broken = Violation {
         constraint: constraint.clone(),
         found: "`30`".to_owned(),

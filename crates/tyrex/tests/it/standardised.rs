@@ -11,14 +11,14 @@ use tyrex::change::{Ensemble, ModelChange};
 use tyrex::data::encode::{Affine, Coding};
 use tyrex::data::{Schema, Table};
 use tyrex::explain::{Ask, Explainer, Reference, UnlabelledRows};
-use tyrex::model::files::{Block, Core, ImportOptions, Inputs, ModelFile};
+use tyrex::model::files::{Core, ImportOptions, InputBlock, Inputs, ModelFile};
 use tyrex::model::trees::{Comparison, TreeNode};
 use tyrex::model::{Activation, Dense, Mlp, Model as _, Output, TrainParams};
 use tyrex::{Overwrite, Points, Seed};
 
 use crate::support::{branch, leaf};
 
-/// What a model that takes the numbers as they are says of them, and the same model rewritten.
+/// The scores of a model on raw numbers, and of the same model rewritten.
 fn both(core: &Core, affines: &[Affine], rows: &[Vec<f64>]) -> (Vec<f32>, Vec<f32>) {
     let dim = affines.len();
     let raw = rows.iter().flatten().map(|&v| v as f32).collect();
@@ -239,7 +239,7 @@ fn scales_that_lose_something_are_refused() {
 
 const SCHEMA: &str = include_str!("../schemas/standardised.toml");
 
-/// Ten rows without labels. The model scales `score` itself, or nobody does.
+/// Ten rows without labels. The model scales `score` itself, or `score` is not scaled.
 fn rows(schema: &str) -> UnlabelledRows {
     let mut csv = "income,rate,owner,fee,score\n".to_owned();
     for row in 0..10 {
@@ -258,7 +258,7 @@ fn plain_and_common(schema: &str, model: &ModelFile) -> [Explainer; 2] {
 }
 
 fn model(core: Core, score: (f64, f64)) -> ModelFile {
-    let step = |column, (scale, shift)| Block::Number { column, missing: None, scale, shift };
+    let step = |column, (scale, shift)| InputBlock::Number { column, missing: None, scale, shift };
     let plain = (1.0, 0.0);
     ModelFile {
         inputs: Inputs::Matrix { columns: 5 },
@@ -280,8 +280,7 @@ fn model(core: Core, score: (f64, f64)) -> ModelFile {
 
 fn network() -> Core {
     let weights = vec![1e-4, -2.0, 0.5, 0.1, 0.7];
-    let layer = Dense { weights, bias: vec![-3.5], activation: Activation::Identity };
-    Core::Mlp(Mlp::new(5, &[layer], Output::Sigmoid { favourable: true }).unwrap())
+    Core::Mlp(Mlp::linear(weights, -3.5).unwrap())
 }
 
 /// Yes from an income of 32,000 on, if the rate is below 0.5.
@@ -416,12 +415,7 @@ fn a_certificate_names_its_scale_and_is_verified_without_the_reference() {
 #[test]
 fn retrained_models_of_another_reference_or_version_are_moved_to_the_scale_in_use() {
     let [plain, common] = plain_and_common(SCHEMA, &model(network(), (1.0, 0.0)));
-    let layer = Dense {
-        weights: vec![2e-4, -1.0, 0.25, 0.2, 0.5],
-        bias: vec![-5.0],
-        activation: Activation::Identity,
-    };
-    let member = Mlp::new(5, &[layer], Output::Sigmoid { favourable: true }).unwrap();
+    let member = Mlp::linear(vec![2e-4, -1.0, 0.25, 0.2, 0.5], -5.0).unwrap();
     let change = ModelChange::default();
     let base = plain.model().network().unwrap().clone();
     let params = TrainParams { hidden: Vec::new(), ..TrainParams::default() };

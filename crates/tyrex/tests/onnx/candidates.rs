@@ -9,7 +9,7 @@ use tyrex::Seed;
 use tyrex::counterfactual::{Norm, Protocol};
 use tyrex::data::{Schema, Table};
 use tyrex::explain::{
-    Candidate, Explainer, Gate, PromiseStatus, Reference, Request, WrittenPromise, import,
+    Explainer, Gate, GateCandidate, PromiseStatus, Reference, Request, WrittenPromise, import,
 };
 use tyrex::model::files::ImportOptions;
 
@@ -47,10 +47,10 @@ fn a_promise_is_kept_if_onnxruntime_accepts_it() {
             Explainer::with_model(data, model).unwrap()
         })
         .collect();
-    let candidates: Vec<Candidate<'_>> = scores
+    let candidates: Vec<GateCandidate<'_>> = scores
         .keys()
         .zip(&explainers)
-        .map(|(name, explainer)| Candidate {
+        .map(|(name, explainer)| GateCandidate {
             name: name.clone(),
             explainer,
             has_only_promises: true,

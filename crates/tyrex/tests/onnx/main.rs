@@ -13,7 +13,7 @@ use serde::Deserialize;
 use tyrex::data::schema::{Label, MissingPolicy, ModelInput};
 use tyrex::data::{Column, Feature, FeatureKind, Row, Schema, Table, Value};
 use tyrex::explain::{Explainer, Reference, UnlabelledRows};
-use tyrex::model::files::{Block, Cell, Core, Favourable, ImportOptions, Inputs, ModelFile};
+use tyrex::model::files::{Cell, Core, Favourable, ImportOptions, InputBlock, Inputs, ModelFile};
 use tyrex::model::onnx::{ExportMetadata, write};
 use tyrex::model::{Activation, Dense, Mlp, Model, Output};
 use tyrex::{Points, Seed};
@@ -205,14 +205,15 @@ fn value(cell: Cell) -> Value {
     }
 }
 
-/// What a person would write down about the case's columns.
+/// The schema that a person would write for the columns of the case.
 fn schema(model: &ModelFile, cells: &[Vec<Cell>]) -> Schema {
     let names: Vec<String> = match &model.inputs {
         Inputs::Matrix { columns } => (0..*columns).map(|i| format!("column {i}")).collect(),
         Inputs::Columns(columns) => columns.iter().map(|c| c.name.clone()).collect(),
     };
     let features = names.iter().enumerate().map(|(column, name)| {
-        let of_levels = |b: &Block| !matches!(b, Block::Number { .. }) && b.column() == column;
+        let of_levels =
+            |b: &InputBlock| !matches!(b, InputBlock::Number { .. }) && b.column() == column;
         let kind = if model.preprocessing.iter().any(of_levels) {
             let mut levels: Vec<Value> = Vec::new();
             for row in cells {

@@ -12,6 +12,7 @@ use tyrex::data::Schema;
 use tyrex::data::encode::Scale;
 use tyrex::data::schema::ModelInput;
 use tyrex::explain::{Explainer, Reference, embedded_schema, import, verify_certificates};
+use tyrex::file::read_text;
 use tyrex::model::files::ModelFile;
 
 use crate::args::CertifyArgs;
@@ -23,6 +24,8 @@ use crate::progress::Unit;
 
 /// Certificates that differ to show, and fields of each.
 const SHOWN: usize = 10;
+/// The most bytes of a document with certificates.
+const MOST_BYTES: u64 = 256 << 20;
 /// Characters of a value to show.
 const WIDTH: usize = 60;
 
@@ -32,8 +35,7 @@ pub(super) fn run(
     args: &CertifyArgs,
     file: &Path,
 ) -> anyhow::Result<Answer> {
-    let text =
-        std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let text = read_text(file, MOST_BYTES)?;
     let written = WrittenCertificate::all_in(&text).with_context(|| shown(file))?;
     let (model, schema) = model(args)?;
     let explainer = on_scale(args, &model, schema, WrittenCertificate::scale(&written)?)?;

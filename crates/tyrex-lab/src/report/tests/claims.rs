@@ -51,7 +51,7 @@ fn claims_about_tables() {
             ClaimVerdict::DoesNot,
         ),
         ("T-Rex:I is valid as often", &[robust()], ClaimVerdict::NotTested),
-        // What was not found counts against.
+        // Factuals without an answer count as not valid.
         (
             "T-Rex:O is valid as often",
             &[made("trex-o", 1.0, 1.0, 1.0).found(18).calibrated()],

@@ -23,7 +23,7 @@ const BALLAST: &str = "TYREX_TEST_BALLAST";
 const ONLY_RECORDING: &str = "TYREX_TEST_ONLY_RECORDING";
 /// The file that tells a child to stop.
 const STOP: &str = "TYREX_TEST_STOP";
-/// What makes the children differ.
+/// The seed of a child.
 const SEED: &str = "TYREX_TEST_SEED";
 
 /// The arguments that make this executable a child.
@@ -37,7 +37,7 @@ pub(crate) fn recorder(address: &str, seed: u64, count: Option<usize>) -> Comman
     command
 }
 
-/// What a child must know.
+/// The environment of a child.
 pub(crate) fn environment(command: &mut Command, address: &str, seed: u64, count: Option<usize>) {
     command.env(ADDRESS, address).env(SEED, seed.to_string());
     if let Some(count) = count {
@@ -60,7 +60,7 @@ pub(crate) fn only_recording(command: &mut Command) {
     command.env(ONLY_RECORDING, "yes");
 }
 
-/// What the child does: it records, and now and then closes a promise or forgets somebody.
+/// The work of a child: it records, and now and then closes a promise or erases a subject.
 pub(crate) fn act_as_child() {
     let Ok(address) = std::env::var(ADDRESS) else { return };
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
@@ -159,7 +159,7 @@ impl Acknowledged {
                 ["closed", id] => assert!(self.closed.insert(id.parse().unwrap())),
                 ["forgot", id] => assert!(self.forgotten.insert(id.parse().unwrap())),
                 ["full" | "room"] => self.words.push(line.to_owned()),
-                // What the test harness says.
+                // Output of the test harness.
                 _ => {}
             }
         }

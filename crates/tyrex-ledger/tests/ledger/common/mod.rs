@@ -9,7 +9,7 @@ use serde_json::json;
 use tyrex::data::Value;
 use tyrex_ledger::ledger::{Document, NewPromise, Uuid, Values};
 
-/// A promise to somebody.
+/// A promise to a subject.
 pub(crate) fn promise(subject: &str, number: u32) -> NewPromise {
     let values = |income: f64| -> Values {
         [

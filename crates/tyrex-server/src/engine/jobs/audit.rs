@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use tyrex::explain::{Gate, Grouping, Request};
 
-use super::{Entry, Pace};
+use super::{JobEntry, Pace};
 use crate::engine::error::{Error, Result};
 use crate::engine::{Contender, Engine, GateQuestion};
 
@@ -21,7 +21,7 @@ pub(crate) struct AuditWork {
 }
 
 impl Engine {
-    pub(super) async fn run_audit(&self, entry: &Arc<Entry>, work: &AuditWork) -> Result<()> {
+    pub(super) async fn run_audit(&self, entry: &Arc<JobEntry>, work: &AuditWork) -> Result<()> {
         let served = work.candidates.iter().map(|id| self.model(Some(id)));
         let question = GateQuestion {
             contenders: served

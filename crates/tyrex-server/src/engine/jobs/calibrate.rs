@@ -9,7 +9,7 @@ use tyrex::change::ModelChange;
 use tyrex::counterfactual::Tick;
 use tyrex::explain::{CalibrationTerms, RetrainingTerms};
 
-use super::{Entry, Pace};
+use super::{JobEntry, Pace};
 use crate::engine::error::{Error, Result};
 use crate::engine::served::Retraining;
 use crate::engine::{Engine, Served};
@@ -52,7 +52,7 @@ impl CalibrateWork {
 impl Engine {
     pub(super) async fn run_calibrate(
         &self,
-        entry: &Arc<Entry>,
+        entry: &Arc<JobEntry>,
         work: &CalibrateWork,
     ) -> Result<()> {
         let served = self.model_of(entry, &work.fingerprint)?;

@@ -16,7 +16,7 @@ use tyrex::explain::{
 use tyrex::{Error as LibraryError, Seed};
 use uuid::Uuid;
 
-use super::{Entry, Pace};
+use super::{JobEntry, Pace};
 use crate::engine::error::{Error, Result};
 use crate::engine::questions::{Advising, Certifying, Found};
 use crate::engine::served::Training;
@@ -50,7 +50,7 @@ pub(crate) struct KeptQuestion {
     pub(crate) reference: usize,
 }
 
-/// What the answers of a job have in common.
+/// The fields that all answers of a job share.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 enum KeptResult {
@@ -170,7 +170,11 @@ impl Advising {
 }
 
 impl Engine {
-    pub(super) async fn run_explain(&self, entry: &Arc<Entry>, work: &ExplainWork) -> Result<()> {
+    pub(super) async fn run_explain(
+        &self,
+        entry: &Arc<JobEntry>,
+        work: &ExplainWork,
+    ) -> Result<()> {
         let served = self.model_of(entry, &work.fingerprint)?;
         if work.request.method.needs_models() {
             self.awaited_ensemble(entry, &served).await?;
@@ -244,7 +248,7 @@ impl Engine {
     /// Advice for some rows, on the background threads.
     async fn chunk(
         &self,
-        entry: &Arc<Entry>,
+        entry: &Arc<JobEntry>,
         served: &Arc<Served>,
         advising: &Arc<Advising>,
         applicants: Vec<Applicant>,
@@ -312,7 +316,7 @@ impl Engine {
     }
 
     /// Waits for the retrained models.
-    async fn awaited_ensemble(&self, entry: &Entry, served: &Served) -> Result<Arc<Fresh>> {
+    async fn awaited_ensemble(&self, entry: &JobEntry, served: &Served) -> Result<Arc<Fresh>> {
         while matches!(served.training(), Training::Under(..)) {
             if entry.stop.is_set() || self.parking.is_set() {
                 let what = "the retrained models were not ready yet".to_owned();

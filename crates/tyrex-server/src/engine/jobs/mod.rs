@@ -158,7 +158,7 @@ pub(crate) enum JobResult {
 
 /// A job in memory.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct JobEntry {
     id: Uuid,
     model: String,
     progress: watch::Sender<Job>,
@@ -171,7 +171,7 @@ pub(super) struct Entry {
     work: Mutex<Option<Arc<Work>>>,
 }
 
-impl Entry {
+impl JobEntry {
     fn job(&self) -> Job {
         self.progress.borrow().clone()
     }
@@ -190,17 +190,17 @@ impl Entry {
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
     /// By their ids, which sort by time.
-    entries: Mutex<BTreeMap<Uuid, Arc<Entry>>>,
+    entries: Mutex<BTreeMap<Uuid, Arc<JobEntry>>>,
     arrived: Arc<Notify>,
     runner: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Jobs {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Uuid, Arc<Entry>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Uuid, Arc<JobEntry>>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn entry(&self, id: Uuid) -> Result<Arc<Entry>> {
+    fn entry(&self, id: Uuid) -> Result<Arc<JobEntry>> {
         self.lock().get(&id).cloned().ok_or_else(|| Error::absent("job", id.to_string()))
     }
 
@@ -210,7 +210,7 @@ impl Jobs {
     }
 
     /// The next one to run.
-    fn next(&self) -> Option<Arc<Entry>> {
+    fn next(&self) -> Option<Arc<JobEntry>> {
         self.lock().values().find(|entry| entry.state() == JobState::Queued).cloned()
     }
 
@@ -219,7 +219,7 @@ impl Jobs {
     }
 
     pub(super) fn any_unfinished(&self, model: &str) -> bool {
-        let waits = |entry: &Arc<Entry>| entry.model == model && !entry.state().is_final();
+        let waits = |entry: &Arc<JobEntry>| entry.model == model && !entry.state().is_final();
         self.lock().values().any(waits)
     }
 
@@ -365,7 +365,7 @@ impl Engine {
     }
 
     /// The job with this id, if it exists.
-    async fn present(&self, id: Uuid) -> Result<Arc<Entry>> {
+    async fn present(&self, id: Uuid) -> Result<Arc<JobEntry>> {
         if self.jobs.entry(id)?.state().is_final() {
             self.catch_up().await?;
         }
@@ -373,7 +373,7 @@ impl Engine {
     }
 
     /// Runs one job until it ends or the service shuts down.
-    async fn run(&self, entry: &Arc<Entry>) {
+    async fn run(&self, entry: &Arc<JobEntry>) {
         if let Err(error) = self.begin(entry).await {
             tracing::error!(job = %entry.id, %error, "cannot start the job");
             // The database may be back soon.
@@ -398,14 +398,14 @@ impl Engine {
         }
     }
 
-    async fn begin(&self, entry: &Entry) -> Result<()> {
+    async fn begin(&self, entry: &JobEntry) -> Result<()> {
         self.store.set_job(&entry.id.to_string(), JobState::Running.name(), None, None).await?;
         entry.progress.send_modify(|job| job.state = JobState::Running);
         Ok(())
     }
 
     /// Ends a job, finally or until the next start.
-    async fn end(&self, entry: &Entry, state: JobState, problem: Option<String>) -> Result<()> {
+    async fn end(&self, entry: &JobEntry, state: JobState, problem: Option<String>) -> Result<()> {
         let finished = state.is_final().then(Self::now);
         let kept = self
             .store
@@ -426,7 +426,7 @@ impl Engine {
     }
 
     /// The model of a job, if it has not been replaced.
-    fn model_of(&self, entry: &Entry, fingerprint: &str) -> Result<Arc<Served>> {
+    fn model_of(&self, entry: &JobEntry, fingerprint: &str) -> Result<Arc<Served>> {
         let served = self.model(Some(&entry.model))?;
         if served.fingerprint() == fingerprint {
             return Ok(served);
@@ -437,7 +437,7 @@ impl Engine {
     /// Waits for a piece of work and reports its progress.
     async fn told<T>(
         &self,
-        entry: &Entry,
+        entry: &JobEntry,
         before: usize,
         pace: &Pace,
         work: impl Future<Output = Result<T>>,
@@ -526,8 +526,8 @@ fn kind_name(kind: JobKind) -> &'static str {
     }
 }
 
-fn entry(job: Job, work: Option<Work>) -> Entry {
-    Entry {
+fn entry(job: Job, work: Option<Work>) -> JobEntry {
+    JobEntry {
         id: job.id,
         model: job.model.clone(),
         progress: watch::Sender::new(job),
@@ -539,7 +539,7 @@ fn entry(job: Job, work: Option<Work>) -> Entry {
 }
 
 /// Restores a job of the database: it waits again, unless it is finished.
-fn restored(stored: &StoredJob) -> Option<Entry> {
+fn restored(stored: &StoredJob) -> Option<JobEntry> {
     let state = JobState::named(&stored.state)?;
     let work: Work = serde_json::from_str(&stored.question).ok()?;
     let job = Job {

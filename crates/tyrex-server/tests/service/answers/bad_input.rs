@@ -52,6 +52,7 @@ async fn what_is_wrong_is_named() {
         (stability, own(json!({"terms": {"sigma": -0.1}})), 422, "terms.sigma"),
         (stability, own(json!({"terms": {"colour": 1}})), 422, "terms.colour"),
         (stability, own(json!({"sampels": 1})), 422, "sampels"),
+        (explain, own(json!({"models": 1_000_000_000_000_u64})), 422, "models"),
         ("/v1/survival", own(json!({"terms": {}})), 422, "terms"),
         ("/v1/certify", own(json!({"terms": {"probability": 2}})), 422, "probability"),
         (

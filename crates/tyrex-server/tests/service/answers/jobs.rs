@@ -167,7 +167,7 @@ async fn jobs_have_a_number_and_a_time() {
     world.delete(&format!("/v1/jobs/{id}")).await.ok();
     world.finished(&id).await;
     world.close().await;
-    // What is finished goes with its time; that is looked after at the start, too.
+    // Finished jobs expire; the service also removes expired jobs when it starts.
     let world = World::open(&folder.path().join("tyrex.db"), config()).await;
     assert_eq!(world.get(&format!("/v1/jobs/{id}")).await.status, 200);
     world.close().await;

@@ -6,14 +6,14 @@ use serde_json::json;
 use tempfile::TempDir;
 use tyrex::data::{Encoder, Schema};
 use tyrex::explain::Meaning;
+use tyrex::model::Mlp;
 use tyrex::model::onnx::{ExportMetadata, write};
-use tyrex::model::{Activation, Dense, Mlp, Output};
 use tyrex_server::engine::EngineConfig;
 
 use crate::answers::world::{Answer, World};
 use crate::common::promise;
 
-/// What the label means, with a favourable value.
+/// A schema with this favourable value.
 fn schema(favourable: &str) -> String {
     format!(
         "format_version = 1\n[label]\ncolumn = \"paid\"\nfavourable = \"{favourable}\"\n\
@@ -24,8 +24,7 @@ fn schema(favourable: &str) -> String {
 /// A model that gives incomes from a limit on its favourable label.
 fn onnx(schema: &str, limit: f32) -> Vec<u8> {
     let schema = Schema::from_toml(schema).unwrap();
-    let layer = Dense { weights: vec![1.0], bias: vec![-limit], activation: Activation::Identity };
-    let network = Mlp::new(1, &[layer], Output::Sigmoid { favourable: true }).unwrap();
+    let network = Mlp::linear(vec![1.0], -limit).unwrap();
     let encoder = Encoder::fit(&schema, &[]).unwrap();
     write(&network, &ExportMetadata::of(&schema, &encoder).unwrap())
 }

@@ -95,7 +95,7 @@ async fn an_uploaded_model_is_served_and_comes_back() {
     // Its name is taken now.
     let again = world.post_form("/v1/models", &parts, "*/*").await;
     assert_eq!(again.status, 409, "{}", again.text());
-    // Without rows it can be asked about rows that come along.
+    // Without rows of its own it answers about rows in the request.
     let bare: [(&str, Option<&str>, &[u8]); 1] = [("model", None, &onnx)];
     let bare = world.post_form("/v1/models", &bare, "*/*").await.ok();
     assert_eq!(bare["reference"], 0);

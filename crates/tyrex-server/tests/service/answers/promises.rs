@@ -158,7 +158,7 @@ async fn candidates_are_judged_by_the_open_promises() {
     let report = own.ok();
     assert_eq!(report["verdict"]["passes"], true, "{report}");
     assert_eq!(report["candidates"][0]["tally"]["kept"], ids.len());
-    // Models that come along: one trained otherwise, and something else.
+    // Candidates in the request.
     let onnx = tokio::task::spawn_blocking(other_model).await.unwrap();
     let options = json!({"by": ["personal_status"], "allow": 1.0, "samples": 200}).to_string();
     let parts: [(&str, Option<&str>, &[u8]); 3] = [

@@ -66,7 +66,7 @@ async fn advice_comes_with_a_sentence_and_a_certificate() {
         let certificate = &advice["certificate"];
         assert_eq!(certificate["retraining"]["models"].as_array().unwrap().len(), MODELS);
         assert!(certificate["sentence"].is_string(), "{certificate}");
-        // What was advised is accepted, and it is the row that was certified.
+        // The advised row is accepted, and it is the certified row.
         let again = world.post("/v1/stability", &json!({"rows": [advice["counterfactual"]]})).await;
         assert_eq!(again.ok()["rows"][0]["score"], advice["score"]);
         let certified =
@@ -89,7 +89,7 @@ async fn certificates_are_made_anew_and_compared() {
     let verified = world.post("/v1/certify/verify", &verify(&answer)).await.ok();
     assert_eq!(verified["confirmed"], 3, "{verified}");
     assert_eq!(verified["certificates"][1]["row"], rejected[1].0);
-    // What was tampered with is named.
+    // Changed fields are named.
     answer["rows"][1]["certificate"]["tiers"][2]["valid"] = 1_000_000.into();
     let verified = world.post("/v1/certify/verify", &verify(&answer)).await.ok();
     assert_eq!(verified["confirmed"], 2, "{verified}");

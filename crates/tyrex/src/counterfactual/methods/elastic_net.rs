@@ -12,7 +12,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::counterfactual::field::{Field as _, Reader};
+use crate::counterfactual::field::{Field, Reader};
+use crate::counterfactual::plausible::OF_PROBABILITIES;
 use crate::counterfactual::search::{Candidate, Test};
 use crate::counterfactual::{Answer, Factual, Meter, Method, Norm, Problem};
 use crate::error::{Error, Result};
@@ -48,14 +49,9 @@ impl Default for ElasticNet {
 
 impl ElasticNet {
     /// The parameters of the authors' code.
-    #[must_use]
     pub fn released() -> Self {
         Self { beta: None, confidence: 0.5, rate: 1e-3, steps: 60, rounds: 9, as_released: true }
     }
-}
-
-impl Named for ElasticNet {
-    const NAME: &'static str = "elastic-net";
 }
 
 impl Spec for ElasticNet {
@@ -132,7 +128,8 @@ struct Prepared<'a> {
 
 impl Method for Prepared<'_> {
     fn find(&self, factual: &Factual, meter: &mut Meter) -> Result<Answer> {
-        let mut reader = Reader::new(&self.gauge);
+        let mut reader = self.problem.usual(Reader::new(&self.gauge), OF_PROBABILITIES);
+        reader.aim_at(ACCEPTED.threshold);
         let mut best: Option<Candidate> = None;
         let origin = meter.path.mark();
         let mut way = Vec::new();
@@ -163,7 +160,7 @@ impl Prepared<'_> {
     /// accepted point and its path.
     fn descend(
         &self,
-        reader: &mut Reader,
+        reader: &mut dyn Field,
         factual: &Factual,
         c: f64,
         best: &mut Option<Candidate>,

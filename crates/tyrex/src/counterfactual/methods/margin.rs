@@ -23,16 +23,15 @@ pub struct Margin {
     pub score: f64,
     /// The most steps.
     pub steps: usize,
+    /// Whether to prove, on trees, that no answer is cheaper.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub prove: bool,
 }
 
 impl Default for Margin {
     fn default() -> Self {
-        Self { score: 0.7, steps: 200 }
+        Self { score: 0.7, steps: 200, prove: false }
     }
-}
-
-impl Named for Margin {
-    const NAME: &'static str = "margin";
 }
 
 impl Spec for Margin {
@@ -52,10 +51,14 @@ impl Spec for Margin {
         ReferenceUse::Optional
     }
 
+    fn prove_mut(&mut self) -> Option<&mut bool> {
+        Some(&mut self.prove)
+    }
+
     fn prepare<'a>(&self, problem: &Problem<'a>, _: Seed) -> Result<Box<dyn Method + 'a>> {
         if !(0.5..1.0).contains(&self.score) {
             return Err(Error::param("score", self.score, "a score of at least 0.5 and below 1"));
         }
-        min_cost::closest(problem, self.steps, self.score)
+        min_cost::closest(problem, self.steps, self.score, self.prove)
     }
 }

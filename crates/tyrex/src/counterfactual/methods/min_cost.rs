@@ -8,7 +8,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::counterfactual::field::{Logit, Reader, logit};
+use crate::counterfactual::field::{Field, Logit, Reader, logit};
+use crate::counterfactual::plausible::OF_LOGITS;
 use crate::counterfactual::search::cells::{Care, Cells, Density};
 use crate::counterfactual::search::neighbours::Neighbours;
 use crate::counterfactual::search::{Candidate, Test, min_cost};
@@ -28,11 +29,14 @@ use super::{
 pub struct MinCost {
     /// The most steps.
     pub steps: usize,
+    /// Whether to prove, on trees, that no answer is cheaper.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub prove: bool,
 }
 
 impl Default for MinCost {
     fn default() -> Self {
-        Self { steps: 200 }
+        Self { steps: 200, prove: false }
     }
 }
 
@@ -40,10 +44,6 @@ impl Default for MinCost {
 const MARGIN: f64 = 1e-3;
 /// `m >= 0.5`, as a logit.
 pub(super) const ACCEPTED: Test = Test { threshold: 0.0 };
-
-impl Named for MinCost {
-    const NAME: &'static str = "min-cost";
-}
 
 impl Spec for MinCost {
     fn title(&self) -> &'static str {
@@ -66,8 +66,12 @@ impl Spec for MinCost {
         ReferenceUse::Optional
     }
 
+    fn prove_mut(&mut self) -> Option<&mut bool> {
+        Some(&mut self.prove)
+    }
+
     fn prepare<'a>(&self, problem: &Problem<'a>, _: Seed) -> Result<Box<dyn Method + 'a>> {
-        closest(problem, self.steps, 0.5)
+        closest(problem, self.steps, 0.5, self.prove)
     }
 }
 
@@ -76,9 +80,25 @@ pub(super) fn closest<'a>(
     problem: &Problem<'a>,
     steps: usize,
     score: f64,
+    prove: bool,
 ) -> Result<Box<dyn Method + 'a>> {
     if steps == 0 {
         return Err(Error::param("steps", 0, "at least 1"));
+    }
+    let cells = Cells::of(std::iter::once(problem.model))?;
+    if prove {
+        let hindrance = match &cells {
+            None => Some("networks have none"),
+            // The density differs inside a cell, and the bound knows the score alone.
+            Some(_) if problem.is_plausible() => {
+                Some("answers that have to be plausible have none")
+            }
+            Some(cells) => cells.hinders_proof(),
+        };
+        if let Some(hindrance) = hindrance {
+            let expected = format!("a model of trees that are added up: {hindrance}");
+            return Err(Error::param("prove", true, expected));
+        }
     }
     let gauge = || Gauge::new(Prediction {}, problem.model, &unread(problem.model)?);
     Ok(Box::new(Closest {
@@ -90,7 +110,8 @@ pub(super) fn closest<'a>(
             precision: min_cost::Precision::FINE,
         },
         score,
-        cells: Cells::of(std::iter::once(problem.model))?,
+        prove,
+        cells,
         gauge: gauge()?,
         neighbours: Neighbours::above(problem, gauge()?, score),
     }))
@@ -101,27 +122,67 @@ struct Closest<'a> {
     search: min_cost::MinCost,
     /// The least score of an answer.
     score: f64,
+    prove: bool,
     cells: Option<Cells>,
     gauge: Gauge<'a>,
     neighbours: Neighbours<'a>,
 }
 
-/// The data points that are tried as a start on trees, nearest first.
+/// The data points that are tried as a start on trees, nearest first, and for usual answers: moved
+/// into the feasible set, not every one of them passes.
 const STARTS: usize = 50;
+
+/// The most data points that are tried as a row, nearest first.
+const ROWS: usize = 400;
 
 impl Closest<'_> {
     fn find_cell(&self, cells: &Cells, factual: &Factual, meter: &mut Meter) -> Result<Answer> {
         let norm = self.problem.norm;
         let test = Test { threshold: logit(self.score) };
         let near = Test { threshold: self.score };
-        let mut field = Logit(Reader::with_routes(&self.gauge, cells.routes()));
+        let field = Logit(Reader::with_routes(&self.gauge, cells.routes()));
+        let mut field = self.problem.usual(field, OF_LOGITS);
         let start = self.neighbours.nearest(factual, norm, near, STARTS, meter);
         let start = start.filter(|start| near.passes(start.reading));
         let starts = start.iter().map(|start| start.point.as_slice());
         let starts: Vec<&[f32]> = starts.chain([factual.point]).collect();
         let search = cells.search(factual, norm, self.search.steps, Density::SCORE);
-        let best = search.cheapest(&mut field, test, &starts, Care::Full, meter);
-        conclude(&self.problem, factual, &mut field, test, best, Finish::Keep, meter)
+        let mut best = search.cheapest(&mut field, test, &starts, Care::Full, meter);
+        let mut least_cost = None;
+        if self.prove {
+            let known = best.clone().filter(|best| test.passes(best.reading));
+            let test = (test, self.score);
+            let proved = cells.prove(factual, norm, &mut field, test, known, meter);
+            // Nothing is known where the budget was spent before.
+            least_cost = Some(proved.as_ref().map_or(0.0, |proved| proved.least_cost));
+            best = proved.and_then(|proved| proved.best).or(best);
+        }
+        let finish = Finish::Keep;
+        let mut answer = conclude(&self.problem, factual, &mut field, test, best, finish, meter)?;
+        if let Answer::Found { counterfactual, .. } = &mut answer {
+            counterfactual.least_cost = least_cost.map(|least| least.min(counterfactual.cost));
+        }
+        Ok(answer)
+    }
+}
+
+impl Closest<'_> {
+    /// The nearest data point that passes as a row of the factual, made cheaper. Where both
+    /// conditions bind, rounding may break either.
+    fn from_data(
+        &self,
+        field: &mut dyn Field,
+        factual: &Factual,
+        test: Test,
+        meter: &mut Meter,
+    ) -> Result<Option<Answer>> {
+        let (norm, near) = (self.problem.norm, Test { threshold: self.score });
+        let row = self.neighbours.nearest(factual, norm, near, ROWS, meter);
+        let Some(row) = row.filter(|row| near.passes(row.reading)) else { return Ok(None) };
+        let Some(reading) = meter.read(field, &row.point) else { return Ok(None) };
+        let row = Some(Candidate::new(row.point, reading));
+        let answer = conclude(&self.problem, factual, field, test, row, Finish::Trim, meter)?;
+        Ok(Some(answer).filter(|answer| matches!(answer, Answer::Found { .. })))
     }
 }
 
@@ -132,13 +193,14 @@ impl Method for Closest<'_> {
         }
         let norm = self.problem.norm;
         let test = Test { threshold: logit(self.score) };
-        let mut field = Logit(Reader::new(&self.gauge));
+        let mut field = self.problem.usual(Logit(Reader::new(&self.gauge)), OF_LOGITS);
         let passing = |found: Option<Candidate>| found.filter(|c| test.passes(c.reading));
         let cost = |candidate: &Candidate| norm.distance(&candidate.point, factual.point);
         let origin = meter.path.mark();
         let mut best = self.search.search(&mut field, factual, test, factual.point, meter)?;
         let near = Test { threshold: self.score };
-        let start = self.neighbours.nearest(&factual.relaxed(), norm, near, 1, meter);
+        let count = if self.problem.is_plausible() { STARTS } else { 1 };
+        let start = self.neighbours.nearest(&factual.relaxed(), norm, near, count, meter);
         let reached = passing(best.clone()).map_or(f64::INFINITY, |found| cost(&found));
         if let Some(start) = start.filter(|start| cost(start) < reached) {
             let first = meter.path.cut(origin);
@@ -150,7 +212,13 @@ impl Method for Closest<'_> {
             }
             best = again.or(best);
         }
-        conclude(&self.problem, factual, &mut field, test, best, Finish::Trim, meter)
+        let answer = conclude(&self.problem, factual, &mut field, test, best, Finish::Trim, meter)?;
+        match answer {
+            Answer::NotFound { .. } if self.problem.is_plausible() && !meter.is_spent() => {
+                Ok(self.from_data(&mut field, factual, test, meter)?.unwrap_or(answer))
+            }
+            answer => Ok(answer),
+        }
     }
 }
 

@@ -79,6 +79,11 @@ trait Spec {
         None
     }
 
+    /// Whether it proves that no answer is cheaper, if it can do so.
+    fn prove_mut(&mut self) -> Option<&mut bool> {
+        None
+    }
+
     /// Checks the parameters and prepares the draws, which are the same for all factuals. The model
     /// has what the method needs.
     fn prepare<'a>(&self, problem: &Problem<'a>, seed: Seed) -> Result<Box<dyn Method + 'a>>;
@@ -252,6 +257,11 @@ impl MethodSpec {
         self.kind_mut().robustness_mut()
     }
 
+    /// Asks for a proof that no answer is cheaper; false for a method that cannot give one.
+    pub(crate) fn set_prove(&mut self) -> bool {
+        self.kind_mut().prove_mut().map(|prove| *prove = true).is_some()
+    }
+
     /// This method if it can search the model, or else the first one that can, with the same
     /// robustness test if there is one.
     pub fn for_model(&self, model: &dyn Model, protocol: Protocol) -> Option<Self> {
@@ -303,7 +313,14 @@ fn not_found(
 fn counterfactual(problem: &Problem, factual: &Factual, candidate: Candidate) -> Counterfactual {
     let Candidate { point, reading, row } = candidate;
     let cost = problem.norm.distance(&point, factual.point);
-    Counterfactual { point, score: reading.score, value: reading.value, cost, row }
+    Counterfactual {
+        point,
+        score: reading.score,
+        value: reading.value,
+        cost,
+        least_cost: None,
+        row,
+    }
 }
 
 /// The answer of a search: a row, if only rows are answers.
@@ -316,6 +333,7 @@ fn conclude(
     finish: Finish,
     meter: &mut Meter,
 ) -> Result<Answer> {
+    field.aim_at(test.threshold);
     let Some(candidate) = best.clone().filter(|candidate| test.passes(candidate.reading)) else {
         return Ok(not_found(problem, factual, best, gave_up(meter)));
     };

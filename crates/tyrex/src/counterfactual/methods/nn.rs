@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::measure::{Gauge, Prediction};
 use crate::seed::Seed;
 
-use super::{MethodSpec, ModelNeed, Named, Protocol, ReferenceUse, Spec, found, not_found, unread};
+use super::{MethodSpec, ModelNeed, Protocol, ReferenceUse, Spec, found, not_found, unread};
 
 /// Parameters of `nn`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -31,10 +31,6 @@ pub struct TrexNn {
     pub neighbours: Option<usize>,
     /// The test to pass.
     pub robustness: Robustness,
-}
-
-impl Named for Nn {
-    const NAME: &'static str = "nn";
 }
 
 impl Spec for Nn {
@@ -62,10 +58,6 @@ impl Spec for Nn {
         let gauge = Gauge::new(Prediction {}, problem.model, &unread(problem.model)?)?;
         prepared(problem, gauge, 0.5, usize::MAX)
     }
-}
-
-impl Named for TrexNn {
-    const NAME: &'static str = "trex-nn";
 }
 
 impl Spec for TrexNn {

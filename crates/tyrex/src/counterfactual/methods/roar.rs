@@ -13,6 +13,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::counterfactual::field::{Field, Logit, Reader};
+use crate::counterfactual::plausible::OF_LOGITS;
 use crate::counterfactual::search::min_cost;
 use crate::counterfactual::{Answer, Factual, Meter, Method, Problem};
 use crate::error::{Error, Result};
@@ -20,7 +21,7 @@ use crate::measure::{Gauge, Prediction, Reading};
 use crate::seed::Seed;
 
 use super::min_cost::ACCEPTED;
-use super::{Finish, MethodSpec, ModelNeed, Named, Protocol, ReferenceUse, Spec, conclude, unread};
+use super::{Finish, MethodSpec, ModelNeed, Protocol, ReferenceUse, Spec, conclude, unread};
 
 /// Parameters of `roar`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,10 +38,6 @@ impl Default for Roar {
     fn default() -> Self {
         Self { delta: 0.1, steps: 200 }
     }
-}
-
-impl Named for Roar {
-    const NAME: &'static str = "roar";
 }
 
 impl Spec for Roar {
@@ -136,7 +133,8 @@ struct Prepared<'a> {
 
 impl Method for Prepared<'_> {
     fn find(&self, factual: &Factual, meter: &mut Meter) -> Result<Answer> {
-        let mut field = WorstCase { logit: Logit(Reader::new(&self.gauge)), delta: self.delta };
+        let field = WorstCase { logit: Logit(Reader::new(&self.gauge)), delta: self.delta };
+        let mut field = self.problem.usual(field, OF_LOGITS);
         let best = self.search.search(&mut field, factual, ACCEPTED, factual.point, meter)?;
         conclude(&self.problem, factual, &mut field, ACCEPTED, best, Finish::Trim, meter)
     }
@@ -149,7 +147,7 @@ mod tests {
     use super::*;
     use crate::action::FeasibleSet;
     use crate::counterfactual::{Budget, Norm, find_all};
-    use crate::model::{Activation, Dense, Mlp, Output};
+    use crate::model::Mlp;
     use crate::points::Points;
 
     /// One column decides; many are at 0 with weights below `delta`, and moving them lowers the
@@ -158,8 +156,7 @@ mod tests {
     fn columns_that_the_worst_model_turns_around_stay() {
         let mut weights = vec![0.05; 41];
         weights[0] = 1.0;
-        let layer = Dense { weights, bias: vec![0.0], activation: Activation::Identity };
-        let model = Mlp::new(41, &[layer], Output::Sigmoid { favourable: true }).unwrap();
+        let model = Mlp::linear(weights, 0.0).unwrap();
         let mut point = vec![0.0; 41];
         point[0] = -1.0;
         let (data, set) = (Points::new(41), FeasibleSet::everywhere(41));

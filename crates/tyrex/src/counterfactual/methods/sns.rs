@@ -9,6 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::counterfactual::field::Reader;
+use crate::counterfactual::plausible::OF_PROBABILITIES;
 use crate::counterfactual::search::Test;
 use crate::counterfactual::search::ascent::{Ascent, Ball, Step};
 use crate::counterfactual::search::cells::{Cells, Density};
@@ -17,9 +18,7 @@ use crate::error::{Error, Result};
 use crate::measure::{Gauge, Measure, PathIntegral};
 use crate::seed::Seed;
 
-use super::{
-    Finish, MethodSpec, ModelNeed, Named, Protocol, ReferenceUse, Spec, base, conclude, unread,
-};
+use super::{Finish, MethodSpec, ModelNeed, Protocol, ReferenceUse, Spec, base, conclude, unread};
 
 /// Parameters of `sns`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,10 +48,6 @@ impl Default for Sns {
             steps: 100,
         }
     }
-}
-
-impl Named for Sns {
-    const NAME: &'static str = "sns";
 }
 
 impl Spec for Sns {
@@ -102,9 +97,6 @@ struct Prepared<'a> {
     params: Sns,
 }
 
-/// `m >= 0.5`, whatever the path integral.
-const ACCEPTED: Test = Test { threshold: f64::NEG_INFINITY };
-
 impl Method for Prepared<'_> {
     fn find(&self, factual: &Factual, meter: &mut Meter) -> Result<Answer> {
         // On trees the steps lead from row to row.
@@ -114,7 +106,8 @@ impl Method for Prepared<'_> {
             answer @ Answer::NotFound { .. } => return Ok(answer),
         };
         if let Some(cells) = &self.cells {
-            let mut field = Reader::with_routes(&self.gauge, cells.routes());
+            let field = Reader::with_routes(&self.gauge, cells.routes());
+            let mut field = self.problem.usual(field, OF_PROBABILITIES);
             let Sns { steps, radius, .. } = self.params;
             let search = cells.search(factual, self.problem.norm, steps, Density::SCORE);
             let top = search.highest(&mut field, &base, radius, meter);
@@ -122,13 +115,13 @@ impl Method for Prepared<'_> {
                 &self.problem,
                 factual,
                 &mut field,
-                ACCEPTED,
+                Test::ACCEPTED,
                 top,
                 Finish::Keep,
                 meter,
             );
         }
-        let mut field = Reader::new(&self.gauge);
+        let mut field = self.problem.usual(Reader::new(&self.gauge), OF_PROBABILITIES);
         let ball = Ball { centre: &base, radius: self.params.radius };
         let ascent = Ascent {
             step: Step::Unit(self.params.rate),
@@ -136,6 +129,6 @@ impl Method for Prepared<'_> {
             ball: Some(ball),
         };
         let top = ascent.climb(&mut field, factual.set, None, &base, meter)?;
-        conclude(&self.problem, factual, &mut field, ACCEPTED, top, Finish::Keep, meter)
+        conclude(&self.problem, factual, &mut field, Test::ACCEPTED, top, Finish::Keep, meter)
     }
 }

@@ -22,14 +22,15 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 
 use crate::counterfactual::field::Field;
+use crate::counterfactual::plausible::{OF_LOGITS, Usual};
 use crate::counterfactual::search::cells::{Care, CellSearch, Cells, Density};
 use crate::counterfactual::search::{Candidate, Test, min_cost};
-use crate::counterfactual::tail::{Tail, TailShape};
+use crate::counterfactual::tail::{self, Active, ActiveTail, Tail, TailShape};
 use crate::counterfactual::{
     Answer, Counterfactual, Domain, Factual, Meter, Method, Problem, Reason, SearchModels,
 };
 use crate::error::{Error, Result};
-use crate::model::Committee;
+use crate::model::{Committee, THRESHOLD};
 use crate::neighbourhood::normal;
 use crate::points::Points;
 use crate::seed::Seed;
@@ -76,10 +77,6 @@ const DATA_POINTS: usize = 400;
 const STARTS: usize = 40;
 /// The margin of a step above the threshold, as a logit.
 const STEP_MARGIN: f64 = 1e-3;
-
-impl Named for TrexE {
-    const NAME: &'static str = "trex-e";
-}
 
 impl Spec for TrexE {
     fn title(&self) -> &'static str {
@@ -160,50 +157,72 @@ struct Prepared<'a> {
     values: DataValues<'a>,
 }
 
-/// The field at the data points. It is computed when it is read, since most searches look at few of
-/// the points.
+/// The field at the data points that the model in use accepts; the others cannot pass. It is
+/// computed when it is read, since most searches look at few of the points.
 struct DataValues<'a> {
     committee: &'a Committee,
     shape: TailShape,
     data: &'a Points,
-    /// The values of [`BLOCK`] points each.
-    blocks: Vec<OnceLock<Vec<f64>>>,
+    /// Data points that the model in use accepts.
+    accepted: OnceLock<Vec<usize>>,
+    values: Vec<OnceLock<f64>>,
 }
 
 /// Data points whose field is computed together: the weights of all models are read once for them.
-const BLOCK: usize = 16;
+const TOGETHER: usize = 16;
 
 impl<'a> DataValues<'a> {
     fn new(committee: &'a Committee, shape: TailShape, data: &'a Points) -> Self {
-        let blocks = (0..data.len().div_ceil(BLOCK)).map(|_| OnceLock::new()).collect();
-        Self { committee, shape, data, blocks }
+        let values = (0..data.len()).map(|_| OnceLock::new()).collect();
+        Self { committee, shape, data, accepted: OnceLock::new(), values }
     }
 
-    /// The field at a data point.
-    fn at(&self, index: usize) -> f64 {
-        let block = &self.blocks[index / BLOCK];
+    /// The data points that may have a value of at least a threshold: the model in use accepts
+    /// them, and no lower value is known.
+    fn candidates(&self, threshold: f64) -> impl Iterator<Item = usize> {
         // Computed outside of the lock, so that no thread waits for another: they get the same.
-        let values = match block.get() {
-            Some(values) => values,
+        let accepted = match self.accepted.get() {
+            Some(accepted) => accepted,
             None => {
-                let values = self.of_block(index / BLOCK);
-                block.get_or_init(|| values)
+                let scores = self.committee.models()[0].score(self.data);
+                let all = 0..self.data.len();
+                let accepted = all.filter(|&index| scores[index] >= THRESHOLD).collect();
+                self.accepted.get_or_init(|| accepted)
             }
         };
-        values[index % BLOCK]
+        let may_reach = move |value: Option<&f64>| value.is_none_or(|value| *value >= threshold);
+        accepted.iter().copied().filter(move |&index| may_reach(self.values[index].get()))
     }
 
-    /// Whether the field at a data point is known to be below a threshold.
-    fn is_below(&self, index: usize, threshold: f64) -> bool {
-        let known = self.blocks[index / BLOCK].get();
-        known.is_some_and(|values| values[index % BLOCK] < threshold)
+    /// Those of the data points with a value of at least a threshold, in their order.
+    fn reaching(
+        &self,
+        indices: impl Iterator<Item = usize>,
+        threshold: f64,
+    ) -> impl Iterator<Item = usize> {
+        let mut indices = indices.peekable();
+        let chunks = std::iter::from_fn(move || {
+            indices.peek()?;
+            let chunk: Vec<usize> = indices.by_ref().take(TOGETHER).collect();
+            self.read(&chunk);
+            Some(chunk)
+        });
+        let value = |index: usize| self.values[index].get().copied();
+        chunks.flatten().filter(move |&index| value(index).is_some_and(|v| v >= threshold))
     }
 
-    fn of_block(&self, block: usize) -> Vec<f64> {
-        let end = (BLOCK * (block + 1)).min(self.data.len());
-        let rows: Vec<usize> = (BLOCK * block..end).collect();
-        let readings = Tail::new(self.committee, self.shape).read_all(&self.data.select(&rows));
-        readings.into_iter().map(|reading| reading.value).collect()
+    /// Computes the values that are not known.
+    fn read(&self, indices: &[usize]) {
+        let unknown = |&index: &usize| self.values[index].get().is_none();
+        let unknown: Vec<usize> = indices.iter().copied().filter(unknown).collect();
+        if unknown.is_empty() {
+            return;
+        }
+        let points = self.data.select(&unknown);
+        let readings = tail::readings(self.committee, self.shape, &points);
+        for (index, reading) in unknown.into_iter().zip(readings) {
+            self.values[index].get_or_init(|| reading.value);
+        }
     }
 }
 
@@ -224,11 +243,12 @@ fn spread(logits: &[Vec<f32>]) -> f64 {
 impl Method for Prepared<'_> {
     fn find(&self, factual: &Factual, meter: &mut Meter) -> Result<Answer> {
         let routes = self.cells.as_ref().and_then(Cells::all_routes);
-        let mut field = Tail::new(self.committee, self.shape).with_routes(routes.as_deref());
+        let field = Tail::new(self.committee, self.shape).with_routes(routes.as_deref());
+        let mut field = self.problem.usual(field, OF_LOGITS);
         let (norm, steps) = (self.problem.norm, self.spec.steps);
         let cells = self.cells.as_ref();
         let cells = cells.map(|cells| cells.search(factual, norm, steps, Density::MODELS));
-        let ground = &Ground { factual, cells };
+        let ground = &mut Ground { factual, cells, active: Active::default() };
         let (mut start, mut margin) = self.rough_margin(&mut field, ground, meter)?;
         // The margins between which the answer lies: one that the tuning models find too low, with
         // its answer, and one that no point reaches.
@@ -278,39 +298,69 @@ impl Method for Prepared<'_> {
 struct Ground<'a> {
     factual: &'a Factual<'a>,
     cells: Option<CellSearch<'a>>,
+    /// The models of the steps, where every point is an answer.
+    active: Active,
 }
 
 impl Prepared<'_> {
     /// The cheapest point from a start that passes, or the best that does not.
     fn search(
         &self,
-        field: &mut Tail<'_>,
-        Ground { factual, cells }: &Ground<'_>,
+        field: &mut Usual<'_, Tail<'_>>,
+        Ground { factual, cells, active }: &mut Ground<'_>,
         test: Test,
         start: &[f32],
         (precision, care): (min_cost::Precision, Care),
         meter: &mut Meter,
     ) -> Result<Option<Candidate>> {
-        match cells {
-            Some(cells) => Ok(cells.cheapest(field, test, &[start], care, meter)),
-            None => {
-                let search = min_cost::MinCost { precision, ..self.search };
-                search.search(field, factual, test, start, meter)
+        if let Some(cells) = cells {
+            return Ok(cells.cheapest(field, test, &[start], care, meter));
+        }
+        let search = min_cost::MinCost { precision, ..self.search };
+        // Rounding decides most of what a row costs, and reads all models at every change.
+        match field.alone().filter(|_| matches!(factual.domain, Domain::Relaxed)) {
+            Some(tail) => self.steps(search, tail, (*factual, active), test, start, meter),
+            None => search.search(field, factual, test, start, meter),
+        }
+    }
+
+    /// The same by steps with the models near the tail, until all models agree with the result.
+    fn steps(
+        &self,
+        search: min_cost::MinCost,
+        field: &mut Tail<'_>,
+        (factual, active): (&Factual, &mut Active),
+        test: Test,
+        start: &[f32],
+        meter: &mut Meter,
+    ) -> Result<Option<Candidate>> {
+        let Some(reading) = active.include(field, start, meter) else { return Ok(None) };
+        let mut reached = Candidate::new(start.to_vec(), reading);
+        loop {
+            let count = active.count();
+            let mut near = ActiveTail::new(field, active);
+            let found = search.search(&mut near, factual, test, &reached.point, meter)?;
+            let Some(Candidate { point, reading: by_active, .. }) = found else { break };
+            let Some(reading) = active.include(field, &point, meter) else { break };
+            reached = Candidate::new(point, reading);
+            if test.passes(reading) || !test.passes(by_active) {
+                break;
+            }
+            if active.count() == count {
+                active.include_all(field);
             }
         }
+        Ok(Some(reached))
     }
 
     /// About the margin that the tuning models require, and a point there, by rough searches.
     fn rough_margin(
         &self,
-        field: &mut Tail<'_>,
-        ground: &Ground<'_>,
+        field: &mut Usual<'_, Tail<'_>>,
+        ground: &mut Ground<'_>,
         meter: &mut Meter,
     ) -> Result<(Vec<f32>, f64)> {
         let (mut start, mut margin) = (ground.factual.point.to_vec(), self.spec.margin);
-        let relaxed = Ground { factual: &ground.factual.relaxed(), cells: None };
-        // On trees the steps lead from row to row.
-        let ground = if ground.cells.is_some() { ground } else { &relaxed };
         let rough = (min_cost::Precision::ROUGH, Care::Single);
         let mut next = margin;
         for _ in 0..MARGINS {
@@ -329,8 +379,8 @@ impl Prepared<'_> {
     /// The cheapest answer above a margin.
     fn cheapest(
         &self,
-        field: &mut Tail<'_>,
-        ground: &Ground<'_>,
+        field: &mut Usual<'_, Tail<'_>>,
+        ground: &mut Ground<'_>,
         test: Test,
         start: &[f32],
         meter: &mut Meter,
@@ -360,7 +410,7 @@ impl Prepared<'_> {
     /// The nearest data point that passes in the feasible set and costs less than `most`.
     fn nearest(
         &self,
-        field: &mut Tail<'_>,
+        field: &mut dyn Field,
         factual: &Factual,
         test: Test,
         most: f64,
@@ -369,7 +419,7 @@ impl Prepared<'_> {
         let (norm, data) = (self.problem.norm, self.problem.data);
         let mut near = Vec::new();
         let mut point = Vec::with_capacity(data.dim());
-        for index in (0..data.len()).filter(|&i| !self.values.is_below(i, test.threshold)) {
+        for index in self.values.candidates(test.threshold) {
             point.clear();
             point.extend_from_slice(data.row(index));
             factual.set.project(&mut point);
@@ -379,11 +429,8 @@ impl Prepared<'_> {
             }
         }
         near.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        let mut starts = near
-            .into_iter()
-            .map(|(_, index)| index)
-            .filter(|&index| self.values.at(index) >= test.threshold)
-            .take(STARTS);
+        let near = near.into_iter().map(|(_, index)| index);
+        let mut starts = self.values.reaching(near, test.threshold).take(STARTS);
         loop {
             let chunk: Vec<usize> = starts.by_ref().take(field.together()).collect();
             if chunk.is_empty() {
@@ -402,17 +449,18 @@ impl Prepared<'_> {
     /// feasible set and then as close to the factual as its own tail allows.
     fn data_answer(
         &self,
-        field: &mut Tail<'_>,
-        ground: &Ground<'_>,
+        field: &mut Usual<'_, Tail<'_>>,
+        ground: &mut Ground<'_>,
         meter: &mut Meter,
     ) -> Result<Option<Answer>> {
         let Ground { factual, .. } = *ground;
         let (norm, data) = (self.problem.norm, self.problem.data);
         let cost = |index: usize| (norm.distance(data.row(index), factual.point), index);
-        let mut near: Vec<(f64, usize)> = (0..data.len()).map(cost).collect();
+        let mut near: Vec<(f64, usize)> = self.values.candidates(self.least).map(cost).collect();
         near.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        let passing = near.into_iter().filter(|&(_, index)| self.values.at(index) >= self.least);
-        let feasible = |(_, index): (f64, usize)| match factual.domain {
+        let near = near.into_iter().map(|(_, index)| index);
+        let passing = self.values.reaching(near, self.least);
+        let feasible = |index: usize| match factual.domain {
             Domain::Relaxed => {
                 let mut point = data.row(index).to_vec();
                 factual.set.project(&mut point);
@@ -434,6 +482,7 @@ impl Prepared<'_> {
             if rows.is_empty() || meter.is_spent() {
                 return Ok(None);
             }
+            field.aim_at(least.threshold);
             let readings = meter.read_all(field, &points);
             let mut read = rows.into_iter().zip(points.rows()).zip(readings);
             let accepted = read.find(|((_, point), reading)| {

@@ -23,10 +23,12 @@ use crate::counterfactual::{Answer, Factual, Meter, Method, Problem, Robustness,
 use crate::error::{Error, Result};
 use crate::seed::Seed;
 
-use super::{MethodSpec, ModelNeed, Named, Protocol, ReferenceUse, Spec, base, found, not_found};
+use super::{MethodSpec, ModelNeed, Protocol, ReferenceUse, Spec, base, found, not_found};
 
 /// How many times the line to a data point is halved.
 const PULLS: usize = 10;
+/// The data points that are tried if answers have to be usual.
+const USUAL_TRIES: usize = 300;
 
 /// Parameters of `trex-i`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -56,10 +58,6 @@ impl Default for TrexI {
             rescue: true,
         }
     }
-}
-
-impl Named for TrexI {
-    const NAME: &'static str = "trex-i";
 }
 
 impl Spec for TrexI {
@@ -120,7 +118,7 @@ impl TrexI {
         Ok(Climber {
             problem: *problem,
             base: self.base.prepare(problem, seed)?,
-            judge: Judge::new(&self.robustness, problem.model, seed)?,
+            judge: Judge::new(&self.robustness, problem, seed)?,
             ascent: Ascent { step: self.step, steps: self.steps, ball: None },
             test: Test { threshold: self.robustness.tau },
             rescue,
@@ -154,6 +152,12 @@ impl Climber<'_> {
             Answer::Found { counterfactual, .. } => Ok(counterfactual.point),
             answer @ Answer::NotFound { .. } => Err(answer),
         })
+    }
+
+    /// The data points that are tried, nearest first. Few that are near are usual for the factual, and
+    /// each of the others takes a test.
+    fn tries(&self) -> usize {
+        if self.problem.is_plausible() { USUAL_TRIES } else { usize::MAX }
     }
 
     /// The ascent from a point.
@@ -203,7 +207,7 @@ impl Climber<'_> {
             (Judged::Failed(best, reason), Some(data)) => (best, reason, data),
             (climbed, _) => return Ok(climbed),
         };
-        let found = data.nearest(factual, norm, self.test, usize::MAX, meter);
+        let found = data.nearest(factual, norm, self.test, self.tries(), meter);
         let Some(neighbour) = found.filter(|found| self.test.passes(found.reading)) else {
             return Ok(Judged::Failed(best, reason));
         };
@@ -224,7 +228,7 @@ impl Climber<'_> {
         meter: &mut Meter,
     ) -> Result<Option<Candidate>> {
         let norm = self.problem.norm;
-        let Some(neighbour) = data.nearest(factual, norm, self.test, usize::MAX, meter) else {
+        let Some(neighbour) = data.nearest(factual, norm, self.test, self.tries(), meter) else {
             return Ok(None);
         };
         if !self.test.passes(neighbour.reading) {

@@ -16,7 +16,7 @@ use crate::seed::Seed;
 
 use super::trex_i::{Climber, TrexI};
 use super::{
-    MethodSpec, ModelNeed, Named, Protocol, ReferenceUse, Spec, base, converged, found, not_found,
+    MethodSpec, ModelNeed, Protocol, ReferenceUse, Spec, base, converged, found, not_found,
 };
 
 /// Parameters of `trex-o`.
@@ -40,10 +40,6 @@ impl Default for TrexO {
 /// the threshold to 1.
 const MARGIN: f64 = 2e-3;
 const MARGIN_SHARE: f64 = 0.05;
-
-impl Named for TrexO {
-    const NAME: &'static str = "trex-o";
-}
 
 impl Spec for TrexO {
     fn title(&self) -> &'static str {
@@ -86,7 +82,7 @@ impl Spec for TrexO {
         Ok(Box::new(Prepared {
             climber: self.start.climber(problem, seed)?,
             // The point of the ascent depends on the draws of its own tests.
-            judge: Judge::new(&self.start.robustness, problem.model, seed.derive("trex-o"))?,
+            judge: Judge::new(&self.start.robustness, problem, seed.derive("trex-o"))?,
             search: min_cost::MinCost {
                 norm: problem.norm,
                 steps: self.steps,

@@ -56,6 +56,7 @@ impl Ascent<'_> {
         start: &[f32],
         meter: &mut Meter,
     ) -> Result<Option<Candidate>> {
+        field.aim_at(test.unwrap_or(Test::ACCEPTED).threshold);
         let Some(here) = Slope::read(field, start.to_vec(), meter)? else { return Ok(None) };
         meter.path.step(start);
         match (self.step, test) {
@@ -86,7 +87,6 @@ impl Ascent<'_> {
         (rate, unit): (f64, bool),
         meter: &mut Meter,
     ) -> Result<Option<Candidate>> {
-        let accepted = Test { threshold: f64::NEG_INFINITY };
         let mut last = here.at.clone();
         let mut reached = meter.path.mark();
         for _ in 0..self.steps {
@@ -102,7 +102,7 @@ impl Ascent<'_> {
             let Some(next) = Slope::read(field, next, meter)? else { break };
             here = next;
             meter.path.step(&here.at.point);
-            if test.is_some() || accepted.passes(here.at.reading) {
+            if test.is_some() || Test::ACCEPTED.passes(here.at.reading) {
                 last = here.at.clone();
                 reached = meter.path.mark();
             }

@@ -17,6 +17,7 @@ use crate::action::FeasibleSet;
 use crate::counterfactual::Norm;
 
 use super::Slope;
+use crate::counterfactual::field::Plane;
 
 /// One variable: a shift `low <= s <= high` away from the factual.
 struct Lever {
@@ -43,6 +44,9 @@ enum Moves {
 /// Halvings of the interval that holds the trade-off.
 const HALVINGS: usize = 60;
 
+/// Halvings of the interval that holds the share of the first of two planes.
+const SHARES: usize = 12;
+
 /// The point of the step. If the aim cannot be reached within the radius, the point that comes
 /// nearest to it.
 pub(crate) fn cheapest_step(
@@ -54,11 +58,90 @@ pub(crate) fn cheapest_step(
     radius: f64,
 ) -> Vec<f32> {
     let here = &slope.at.point;
-    let levers = levers(norm, factual, set, slope, radius);
+    let step = |value: f64, gradient: &[f32]| {
+        to_plane((norm, factual, set), (here, value, gradient), aim, radius)
+    };
+    match &slope.planes {
+        None => step(slope.at.reading.value, &slope.gradient),
+        Some(planes) => to_both(planes, here, aim, step),
+    }
+}
+
+/// The step to two planes. By duality it is the step to a mixture of both, with the share at which
+/// neither is short of the aim: if the first alone needs more, its share has to rise. Under `L1` two
+/// steps with that share are cheapest, and the answer lies between them.
+fn to_both(
+    planes: &[Plane; 2],
+    here: &[f32],
+    aim: f64,
+    step: impl Fn(f64, &[f32]) -> Vec<f32>,
+) -> Vec<f32> {
+    // In units of distance, so that neither outweighs the other.
+    let scales = planes.each_ref().map(|plane| {
+        let square: f64 = plane.gradient.iter().map(|&g| f64::from(g).powi(2)).sum();
+        if square > 0.0 && square.is_finite() { 1.0 / square.sqrt() } else { 1.0 }
+    });
+    let missing = |point: &[f32]| -> [f64; 2] {
+        std::array::from_fn(|index| {
+            let Plane { value, gradient } = &planes[index];
+            let steps = gradient.iter().zip(point.iter().zip(here));
+            let gain: f64 =
+                steps.map(|(&g, (&z, &y))| f64::from(g) * (f64::from(z) - f64::from(y))).sum();
+            (aim - value - gain) * scales[index]
+        })
+    };
+    let alone = |index: usize| step(planes[index].value, &planes[index].gradient);
+    let mut first = alone(0);
+    if missing(&first)[1] <= 0.0 {
+        return first;
+    }
+    let mut second = alone(1);
+    if missing(&second)[0] <= 0.0 {
+        return second;
+    }
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..SHARES {
+        let share = 0.5 * (low + high);
+        let [a, b] = [share * scales[0], (1.0 - share) * scales[1]];
+        let pairs = planes[0].gradient.iter().zip(&planes[1].gradient);
+        let gradient: Vec<f32> =
+            pairs.map(|(&g, &h)| (a * f64::from(g) + b * f64::from(h)) as f32).collect();
+        // The aim of the mixture is that of both.
+        let value = a * (planes[0].value - aim) + b * (planes[1].value - aim) + aim;
+        let point = step(value, &gradient);
+        let [of_first, of_second] = missing(&point);
+        if of_first > of_second {
+            (low, second) = (share, point);
+        } else {
+            (high, first) = (share, point);
+        }
+    }
+    // Where both miss the same, by the linear models.
+    let gap = |point: &[f32]| {
+        let [of_first, of_second] = missing(point);
+        of_first - of_second
+    };
+    let (at_first, at_second) = (gap(&first), gap(&second));
+    let share = (at_second / (at_second - at_first)).clamp(0.0, 1.0);
+    if share.is_nan() {
+        return first;
+    }
+    let between =
+        |(&a, &b): (&f32, &f32)| (share * f64::from(a) + (1.0 - share) * f64::from(b)) as f32;
+    first.iter().zip(&second).map(between).collect()
+}
+
+/// The step to one plane, with its value and its gradient at a point.
+fn to_plane(
+    (norm, factual, set): (Norm, &[f32], &FeasibleSet),
+    (here, value, gradient): (&[f32], f64, &[f32]),
+    aim: f64,
+    radius: f64,
+) -> Vec<f32> {
+    let levers = levers(norm, factual, set, (here, gradient), radius);
     // The field at the factual, by the linear model at `here`; levers add to it.
-    let at_factual: f64 = slope.at.reading.value
-        + slope
-            .gradient
+    let at_factual: f64 = value
+        + gradient
             .iter()
             .zip(factual.iter().zip(here))
             .map(|(&g, (&x, &y))| f64::from(g) * (f64::from(x) - f64::from(y)))
@@ -88,16 +171,15 @@ fn levers(
     norm: Norm,
     factual: &[f32],
     set: &FeasibleSet,
-    slope: &Slope,
+    (here, gradient): (&[f32], &[f32]),
     radius: f64,
 ) -> Vec<Lever> {
-    let here = &slope.at.point;
     let mut in_group = vec![false; factual.len()];
     let mut levers = Vec::new();
     for group in set.groups() {
         in_group[group.columns.clone()].fill(true);
         let step = |level: usize| f64::from(group.on[level]) - f64::from(group.off[level]);
-        let partial = |level: usize| f64::from(slope.gradient[group.columns.start + level]);
+        let partial = |level: usize| f64::from(gradient[group.columns.start + level]);
         let from = group.current;
         let others = (0..group.columns.len()).filter(|&l| l != from && group.allowed[l]);
         let gain = |level: usize| partial(level) * step(level) - partial(from) * step(from);
@@ -124,7 +206,7 @@ fn levers(
         let (x, y) = (f64::from(factual[column]), f64::from(here[column]));
         let low = f64::from(set.lower()[column]).max(y - radius) - x;
         let high = f64::from(set.upper()[column]).min(y + radius) - x;
-        let gain = f64::from(slope.gradient[column]);
+        let gain = f64::from(gradient[column]);
         if low < high && gain.is_finite() {
             levers.push(Lever { gain, weight: 1.0, low, high, moves: Moves::Column(column) });
         }
@@ -198,7 +280,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn slope(point: Vec<f32>, value: f64, gradient: Vec<f32>) -> Slope {
-        Slope { at: Candidate::new(point, Reading { score: 0.0, value }), gradient }
+        let at = Candidate::new(point, Reading { score: 0.0, value });
+        Slope { at, gradient, planes: None }
     }
 
     #[test]
@@ -238,6 +321,43 @@ mod tests {
     }
 
     proptest! {
+        /// No random point within the box that reaches both planes is cheaper, if both can be
+        /// reached.
+        #[test]
+        fn no_other_point_of_both_planes_is_cheaper(
+            gradients in prop::collection::vec(prop::collection::vec(-2.0..2.0_f32, 4), 2),
+            x in prop::collection::vec(-1.0..1.0_f32, 4),
+            others in prop::collection::vec(prop::collection::vec(0.0..1.0_f32, 4), 200),
+            goal in prop::collection::vec(0.0..1.0_f32, 4), l1: bool,
+        ) {
+            let norm = if l1 { Norm::L1 } else { Norm::L2 };
+            let (set, radius) = (FeasibleSet::everywhere(4), 1.0);
+            let in_box = |u: &[f32]| -> Vec<f32> {
+                x.iter().zip(u).map(|(x, u)| x + 2.0 * u - 1.0).collect()
+            };
+            let gain = |g: &[f32], z: &[f32]| -> f64 {
+                g.iter().zip(z.iter().zip(&x)).map(|(&g, (&z, &y))| f64::from(g * (z - y))).sum()
+            };
+            // Both planes pass through a point of the box.
+            let reached = in_box(&goal);
+            let planes = [0, 1].map(|index| Plane {
+                value: 1.0 - gain(&gradients[index], &reached),
+                gradient: gradients[index].clone(),
+            });
+            let holds = |z: &[f32], slack: f64| {
+                planes.iter().all(|p| p.value + gain(&p.gradient, z) >= 1.0 - slack)
+            };
+            let mut slope = slope(x.clone(), 0.0, gradients[0].clone());
+            slope.planes = Some(planes.clone());
+            let z = cheapest_step(norm, &x, &set, &slope, 1.0, radius);
+            prop_assert!(holds(&z, 1e-2), "{:?}", z);
+            for point in others.iter().map(|u| in_box(u)).chain([reached]) {
+                if holds(&point, 0.0) {
+                    prop_assert!(norm.distance(&z, &x) <= norm.distance(&point, &x) + 1e-2);
+                }
+            }
+        }
+
         /// No random point within the box that reaches the aim is cheaper.
         #[test]
         fn no_other_point_is_cheaper(

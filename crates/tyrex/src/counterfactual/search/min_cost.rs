@@ -61,6 +61,7 @@ impl MinCost {
         start: &[f32],
         meter: &mut Meter,
     ) -> Result<Option<Candidate>> {
+        field.aim_at(test.threshold);
         let cost = |candidate: &Candidate| self.norm.distance(&candidate.point, factual.point);
         let Some(mut here) = Slope::read(field, start.to_vec(), meter)? else {
             return Ok(None);

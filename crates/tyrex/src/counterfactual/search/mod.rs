@@ -7,11 +7,10 @@ pub(crate) mod min_cost;
 pub(crate) mod neighbours;
 pub(crate) mod settle;
 
-use super::field::Field;
+use super::field::{Field, Forecast, Plane};
 use crate::data::Row;
 use crate::error::Result;
 use crate::measure::Reading;
-use crate::model::THRESHOLD;
 
 /// A point of a search, with the values there.
 #[derive(Debug, Clone)]
@@ -36,8 +35,16 @@ pub(crate) struct Test {
 }
 
 impl Test {
+    /// Every point that the model accepts, for fields that are nowhere negative.
+    pub(crate) const ACCEPTED: Self = Self { threshold: 0.0 };
+
     pub(crate) fn passes(self, reading: Reading) -> bool {
-        reading.score >= THRESHOLD && reading.value >= self.threshold
+        self.foresees(reading.into())
+    }
+
+    /// Whether a point with this forecast would pass.
+    pub(crate) fn foresees(self, forecast: Forecast) -> bool {
+        forecast.accepts && forecast.value >= self.threshold
     }
 
     /// The next target: the point passed this test, but has only `value` on independent draws,
@@ -55,6 +62,8 @@ impl Test {
 pub(crate) struct Slope {
     pub(crate) at: Candidate,
     pub(crate) gradient: Vec<f32>,
+    /// Its two conditions, if the field has two.
+    pub(crate) planes: Option<[Plane; 2]>,
 }
 
 impl Slope {
@@ -66,7 +75,8 @@ impl Slope {
     ) -> Result<Option<Self>> {
         let mut gradient = vec![0.0; point.len()];
         let reading = meter.climb(field, &point, &mut gradient)?;
-        Ok(reading.map(|reading| Self { at: Candidate::new(point, reading), gradient }))
+        let planes = field.planes();
+        Ok(reading.map(|reading| Self { at: Candidate::new(point, reading), gradient, planes }))
     }
 
     /// The Euclidean length of the gradient; 0 if it is not finite, since it then gives no

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::{Candidate, Test};
 use crate::counterfactual::field::{Field as _, Reader};
-use crate::counterfactual::{Domain, Factual, Meter, Norm, Problem};
+use crate::counterfactual::{Domain, Factual, Meter, Norm, Plausible, Problem};
 use crate::measure::{Gauge, Reading};
 use crate::model::{Model, THRESHOLD};
 use crate::points::Points;
@@ -38,13 +38,15 @@ fn unread(points: &Points) -> Arc<Readings> {
     Arc::new(points.rows().map(|_| OnceLock::new()).collect())
 }
 
-/// The data points to which a model gives a least score, with their measures.
+/// The data points to which a model gives a least score, with their measures; those that are usual,
+/// if answers have to be.
 pub(crate) struct Neighbours<'a> {
     model: &'a dyn Model,
     points: &'a Points,
     accepted: Vec<usize>,
     readings: Arc<Readings>,
     gauge: Gauge<'a>,
+    plausible: Option<Plausible<'a>>,
 }
 
 impl<'a> Neighbours<'a> {
@@ -57,13 +59,18 @@ impl<'a> Neighbours<'a> {
     pub(crate) fn above(problem: &Problem<'a>, gauge: Gauge<'a>, score: f64) -> Self {
         let points = problem.data;
         let scores = problem.model.score(points);
-        let accepted: Vec<usize> =
-            (0..points.len()).filter(|&index| f64::from(scores[index]) >= score).collect();
+        let is_usual =
+            |index: &usize| problem.plausible.is_none_or(|own| own.holds(points.row(*index)));
+        let accepted: Vec<usize> = (0..points.len())
+            .filter(|&index| f64::from(scores[index]) >= score)
+            .filter(is_usual)
+            .collect();
         let readings = match problem.memory {
             Some(memory) => memory.of(&gauge, problem.model, points),
             None => unread(points),
         };
-        Self { model: problem.model, points, accepted, readings, gauge }
+        let plausible = problem.plausible;
+        Self { model: problem.model, points, accepted, readings, gauge, plausible }
     }
 
     /// The first of the `count` nearest that passes, or the best of those that do not.
@@ -79,6 +86,7 @@ impl<'a> Neighbours<'a> {
         meter: &mut Meter,
     ) -> Option<Candidate> {
         let mut reader = Reader::new(&self.gauge);
+        let is_usual = |point: &[f32]| self.plausible.is_none_or(|own| own.holds(point));
         let mut best: Option<Candidate> = None;
         for index in self.in_order(factual.point, norm, count) {
             let neighbour = self.points.row(index);
@@ -90,7 +98,7 @@ impl<'a> Neighbours<'a> {
                         break;
                     }
                     // A score takes one evaluation, a measure a whole neighbourhood.
-                    if !self.accepts(&point) {
+                    if !self.accepts(&point) || !is_usual(&point) {
                         continue;
                     }
                     Some((row, point))
@@ -104,13 +112,19 @@ impl<'a> Neighbours<'a> {
                     let reading = reader.read(&point);
                     Candidate { point, reading, row: Some(row) }
                 }
-                None if factual.set.contains(neighbour) => Candidate::new(
-                    neighbour.to_vec(),
-                    *self.readings[index].get_or_init(|| reader.read(neighbour)),
-                ),
+                None if factual.set.contains(neighbour) => {
+                    if !is_usual(neighbour) {
+                        continue;
+                    }
+                    let reading = self.readings[index].get_or_init(|| reader.read(neighbour));
+                    Candidate::new(neighbour.to_vec(), *reading)
+                }
                 None => {
                     let mut point = neighbour.to_vec();
                     factual.set.project(&mut point);
+                    if !is_usual(&point) {
+                        continue;
+                    }
                     let reading = reader.read(&point);
                     Candidate::new(point, reading)
                 }

@@ -1,7 +1,7 @@
 //! The data sets themselves, as data.
 
 use super::convert::{Recipe, Sheet};
-use super::{DataFile, Entry, Home, Source, View, ViewSplit};
+use super::{DataFile, DatasetEntry, Home, Source, View, ViewSplit};
 
 /// A file of the repository's `data` folder.
 macro_rules! data {
@@ -26,8 +26,8 @@ const fn split(schema: &'static str, packed: &'static [u8], train: usize) -> Vie
 }
 
 /// Every data set, in the order in which they are listed.
-pub(super) static ENTRIES: [Entry; 6] = [
-    Entry {
+pub(super) static ENTRIES: [DatasetEntry; 6] = [
+    DatasetEntry {
         name: "german",
         title: "German Credit (Statlog)",
         origin: "UCI, Hofmann 1994",
@@ -48,7 +48,7 @@ pub(super) static ENTRIES: [Entry; 6] = [
         )),
         authors_target: &["bad"],
     },
-    Entry {
+    DatasetEntry {
         name: "heloc",
         title: "FICO Home Equity Line of Credit",
         origin: "FICO Explainable Machine Learning Challenge 2018",
@@ -74,7 +74,7 @@ pub(super) static ENTRIES: [Entry; 6] = [
         )),
         authors_target: &["Good"],
     },
-    Entry {
+    DatasetEntry {
         name: "ctg",
         title: "Cardiotocography",
         origin: "UCI, Campos and Bernardes 2000",
@@ -107,7 +107,7 @@ pub(super) static ENTRIES: [Entry; 6] = [
         )),
         authors_target: &["2", "3"],
     },
-    Entry {
+    DatasetEntry {
         name: "adult",
         title: "Adult (census income)",
         origin: "UCI, Becker and Kohavi 1996",
@@ -147,7 +147,7 @@ pub(super) static ENTRIES: [Entry; 6] = [
         )),
         authors_target: &[">50K"],
     },
-    Entry {
+    DatasetEntry {
         name: "taiwan",
         title: "Default of Credit Card Clients",
         origin: "UCI, Yeh and Lien 2009",
@@ -182,7 +182,7 @@ pub(super) static ENTRIES: [Entry; 6] = [
         )),
         authors_target: &["1"],
     },
-    Entry {
+    DatasetEntry {
         name: "moons",
         title: "Two moons",
         origin: "generated from a seed",

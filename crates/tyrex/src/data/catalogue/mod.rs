@@ -26,7 +26,7 @@ use convert::Recipe;
 /// A data set that has a name.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Entry {
+pub struct DatasetEntry {
     /// The name that a user types.
     pub name: &'static str,
     /// The title.
@@ -117,7 +117,7 @@ pub enum Direction {
     Authors,
 }
 
-impl Entry {
+impl DatasetEntry {
     /// The schema, checked.
     pub fn schema(&self, variant: Variant, direction: Direction) -> Result<Schema> {
         let mut schema = Schema::from_toml(self.view(variant)?.schema)?;
@@ -263,24 +263,22 @@ const MOONS: (usize, f64, Seed) = (1000, 0.2, Seed(0));
 impl Catalogue {
     /// The catalogue with the usual folders: the one given, `$TYREX_DATA`, and the user's data
     /// folder. Downloads go to the first.
-    #[must_use]
     pub fn new(data_dir: Option<&Path>) -> Self {
         Self::with_folders(place::folders(data_dir))
     }
 
     /// The catalogue with these folders and no others. Downloads go to the first.
-    #[must_use]
     pub fn with_folders(folders: Vec<PathBuf>) -> Self {
         Self { folders }
     }
 
     /// Every data set.
-    pub fn entries() -> &'static [Entry] {
+    pub fn entries() -> &'static [DatasetEntry] {
         &entries::ENTRIES
     }
 
     /// The data set of that name.
-    pub fn entry(name: &str) -> Result<&'static Entry> {
+    pub fn entry(name: &str) -> Result<&'static DatasetEntry> {
         Self::entries().iter().find(|entry| entry.name == name).ok_or_else(|| {
             let names: Vec<_> = Self::entries().iter().map(|entry| entry.name).collect();
             Error::Catalogue {
@@ -369,7 +367,7 @@ impl Catalogue {
             .collect()
     }
 
-    fn listing(&self, entry: &Entry) -> Result<Listing> {
+    fn listing(&self, entry: &DatasetEntry) -> Result<Listing> {
         let schema = entry.schema(Variant::Product, Direction::Favourable)?;
         Ok(Listing {
             name: entry.name,
@@ -382,7 +380,7 @@ impl Catalogue {
         })
     }
 
-    fn place(&self, entry: &Entry) -> Place {
+    fn place(&self, entry: &DatasetEntry) -> Place {
         match entry.source {
             Source::Embedded { .. } => Place::Embedded,
             Source::Generated => Place::Generated,
@@ -405,7 +403,7 @@ impl Catalogue {
         self.folders.iter().map(|folder| folder.join(file.name)).find(|path| path.is_file())
     }
 
-    fn tables(&self, entry: &Entry, view: &View) -> Result<Vec<Table>> {
+    fn tables(&self, entry: &DatasetEntry, view: &View) -> Result<Vec<Table>> {
         match entry.source {
             Source::Embedded { file, content, .. } => {
                 Ok(vec![Table::from_csv(Path::new(file), content)?])
@@ -433,7 +431,7 @@ impl Catalogue {
         }
     }
 
-    fn missing(&self, entry: &Entry, file: &DataFile) -> Error {
+    fn missing(&self, entry: &DatasetEntry, file: &DataFile) -> Error {
         let folders: Vec<_> = self.folders.iter().map(|it| it.display().to_string()).collect();
         entry.error(format!(
             "no file {} in {}; run `tyrex data fetch {}`",
@@ -469,7 +467,7 @@ fn fetch_file(
     write_whole(path, Overwrite::Force, |out| out.write_all(&content))
 }
 
-fn file_records(entry: &Entry) -> Vec<FileRecord> {
+fn file_records(entry: &DatasetEntry) -> Vec<FileRecord> {
     let record = |name, sha256, address| FileRecord { name, sha256, address };
     match entry.source {
         Source::Embedded { file, sha256, .. } => vec![record(file, sha256, None)],

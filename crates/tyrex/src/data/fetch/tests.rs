@@ -132,7 +132,7 @@ fn quick() -> FetchOptions {
     }
 }
 
-fn go_on(_: Progress<'_>) -> ControlFlow<()> {
+fn go_on(_: FetchProgress<'_>) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
@@ -289,7 +289,7 @@ fn a_file_over_the_limit_is_refused_with_or_without_its_length() {
 #[test]
 fn cancelling_keeps_what_has_arrived() {
     let (server, desk) = (Server::start(CONTENT, []), Desk::new());
-    let mut stop = |progress: Progress<'_>| {
+    let mut stop = |progress: FetchProgress<'_>| {
         if progress.received == 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
     let result = download(&server.address, &desk.part(), &quick(), &mut stop);

@@ -10,8 +10,8 @@ use crate::error::Result;
 /// Hints about a table: from the types of its container, and from the model that takes its columns.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Hints {
-    /// Columns whose kind is known. They become features of just that kind, with levels that occur
-    /// in no row too. A kind for the label column is ignored.
+    /// Columns whose kind is known. If they become features, then of just that kind, with levels
+    /// that occur in no row too. A kind for the label column is ignored.
     pub kinds: BTreeMap<String, FeatureKind>,
     /// The columns a model takes, in its order. All of them become features; all others but the
     /// label are ignored.
@@ -27,10 +27,7 @@ impl Hints {
 
     /// Whether the column becomes a feature regardless of its cells.
     pub(super) fn need(&self, name: &str) -> bool {
-        match &self.features {
-            Some(features) => features.iter().any(|feature| feature == name),
-            None => self.kinds.contains_key(name) && !name.is_empty(),
-        }
+        self.features.iter().flatten().any(|feature| feature == name)
     }
 }
 
@@ -91,6 +88,10 @@ mod tests {
         Hints { features: Some(features), ..Hints::default() }
     }
 
+    fn draft(label: Option<&str>, favourable: &[Value], hints: &Hints) -> Result<Inferred> {
+        Schema::draft(&table(), label, favourable, hints)
+    }
+
     fn notes(inferred: &Inferred, feature: Option<&str>) -> Vec<String> {
         let about = inferred.notes.iter().filter(|note| note.feature.as_deref() == feature);
         about.map(|note| note.text.clone()).collect()
@@ -98,13 +99,14 @@ mod tests {
 
     #[test]
     fn a_known_kind_is_taken_as_it_is() {
-        let hints = kinds(&[
+        let known = kinds(&[
             ("id", FeatureKind::Integer),
             ("fee", FeatureKind::Numeric),
             ("size", sizes(&["NA", "s", "m", "l"])),
             ("empty", FeatureKind::Categorical { levels: levels(&["a", "b"]) }),
         ]);
-        let inferred = Schema::infer_with(&table(), Some("class"), &[1.0.into()], &hints).unwrap();
+        let hints = Hints { kinds: known.kinds, ..model(&["id", "fee", "size", "empty"]) };
+        let inferred = draft(Some("class"), &[1.0.into()], &hints).unwrap();
         let feature = |name: &str| {
             let schema = &inferred.schema;
             schema.features[schema.position(name).unwrap()].clone()
@@ -112,7 +114,8 @@ mod tests {
         for (name, kind) in &hints.kinds {
             assert_eq!(feature(name).kind, *kind, "{name}");
         }
-        assert_eq!(feature("id").range, Some(Interval { lower: 0.0, upper: 11.0 }));
+        let all = Interval { lower: 0.0, upper: 11.0 };
+        assert_eq!(feature("id").action, Action::Within(all));
         // `NA` is a level here, so only the empty cells are missing.
         assert_eq!(feature("size").missing, Some(MissingPolicy::Level));
         assert!(notes(&inferred, Some("size"))[0].starts_with("3 of 12 cells are missing"));
@@ -128,10 +131,24 @@ mod tests {
         assert_eq!(Schema::from_toml(&text).unwrap(), inferred.schema);
     }
 
+    /// The kind of a column is no reason to make it a feature.
+    #[test]
+    fn a_known_kind_does_not_make_a_feature() {
+        let hints = kinds(&[
+            ("fee", FeatureKind::Numeric),
+            ("size", sizes(&["NA", "s", "m", "l"])),
+            ("empty", FeatureKind::Categorical { levels: levels(&["a", "b"]) }),
+        ]);
+        let inferred = draft(Some("class"), &[1.0.into()], &hints).unwrap();
+        assert_eq!(inferred.schema.ignore, ["id", "fee", "empty"]);
+        let size = &inferred.schema.features[inferred.schema.position("size").unwrap()];
+        assert_eq!(size.kind, hints.kinds["size"]);
+    }
+
     #[test]
     fn a_model_says_which_columns_are_features_and_in_which_order() {
         let hints = model(&["note", "fee", "id"]);
-        let inferred = Schema::infer_with(&table(), Some("class"), &[], &hints).unwrap();
+        let inferred = draft(Some("class"), &[], &hints).unwrap();
         let schema = &inferred.schema;
         let names: Vec<&str> = schema.features.iter().map(|f| f.name.as_str()).collect();
         assert_eq!(names, ["note", "fee", "id"]);
@@ -149,7 +166,7 @@ mod tests {
     #[test]
     fn a_model_that_exists_needs_no_label() {
         let hints = model(&["id", "class"]);
-        let inferred = Schema::infer_with(&table(), None, &[], &hints).unwrap();
+        let inferred = draft(None, &[], &hints).unwrap();
         let label = &inferred.schema.label;
         assert_eq!(
             (label.column.as_str(), label.favourable.as_slice()),
@@ -160,7 +177,8 @@ mod tests {
         );
         // A name that is taken is not the label's; a favourable value that is given is kept.
         let own = Table::from_csv(Path::new("own.csv"), b"label,x\n1,2\n2,3\n3,4\n").unwrap();
-        let inferred = Schema::infer_with(&own, None, &["good".into()], &Hints::default()).unwrap();
+        let hints = model(&["label", "x"]);
+        let inferred = Schema::draft(&own, None, &["good".into()], &hints).unwrap();
         assert_eq!(inferred.schema.label.column, "label_");
         assert_eq!(inferred.schema.label.favourable, ["good".into()]);
         assert_eq!(inferred.schema.features.len(), 2);
@@ -179,7 +197,10 @@ mod tests {
                 "people.csv, row 0, column `note`: found `text 0`, expected a number such as 12, \
                      -0.5 or 1e3",
             ),
-            (kinds(&[("empty", twice)]), "schema, feature `empty`: levels: `a` is listed twice"),
+            (
+                Hints { kinds: kinds(&[("empty", twice)]).kinds, ..model(&["empty"]) },
+                "schema, feature `empty`: levels: `a` is listed twice",
+            ),
             (
                 kinds(&[("sizes", FeatureKind::Numeric)]),
                 "people.csv: no column `sizes`; the file has `id`, `fee`, `note`, `size`, \
@@ -193,7 +214,7 @@ mod tests {
             (model(&["class"]), "schema, feature `class`: is also the label column"),
             (model(&[]), "schema: no features, expected at least one [[feature]]"),
         ] {
-            let found = Schema::infer_with(&table(), Some("class"), &[], &hints);
+            let found = draft(Some("class"), &[], &hints);
             assert_eq!(found.unwrap_err().to_string(), expected);
         }
     }

@@ -10,7 +10,7 @@ use super::names::{IDENTIFIERS, NUMBERS, UNCHANGEABLE, has_word, words};
 use super::{Hints, Inferred, MOST_LEVELS, Table};
 use crate::auc::auc;
 use crate::data::cell::listed;
-use crate::data::schema::{Action, Feature, FeatureKind, Interval, Schema, Split};
+use crate::data::schema::{Action, Feature, FeatureKind, Interval, Rule, Schema, Split};
 use crate::data::table::Column;
 use crate::data::value::{Value, parse_number};
 use crate::error::Result;
@@ -41,7 +41,6 @@ const USUAL: f64 = 0.7;
 
 /// Reviews all features of a draft.
 pub(super) fn review(inferred: &mut Inferred, table: &Table, hints: &Hints) -> Result<()> {
-    ignore_identifiers(inferred, table, hints)?;
     // An existing model takes its input as it is.
     let is_new = hints.features.is_none();
     let labels = labels(&inferred.schema, table);
@@ -50,7 +49,7 @@ pub(super) fn review(inferred: &mut Inferred, table: &Table, hints: &Hints) -> R
         let mut feature = inferred.schema.features[index].clone();
         let column = table.column(&feature.name)?;
         let numbers = numbers(&inferred.schema, column);
-        let mut doubts = vec![limited(&mut feature)];
+        let mut doubts = vec![limited(&mut feature, &mut inferred.schema.rules)];
         if feature.kind.is_number() {
             doubts.push(code(&inferred.schema, &feature, column));
             doubts.push(zeros(&numbers));
@@ -78,7 +77,11 @@ pub(super) fn review(inferred: &mut Inferred, table: &Table, hints: &Hints) -> R
 
 /// Moves columns that identify rows, and copies of other columns, out of the features. Those that an
 /// existing model takes stay, and do not change if they identify rows.
-fn ignore_identifiers(inferred: &mut Inferred, table: &Table, hints: &Hints) -> Result<()> {
+pub(super) fn ignore_identifiers(
+    inferred: &mut Inferred,
+    table: &Table,
+    hints: &Hints,
+) -> Result<()> {
     let features = std::mem::take(&mut inferred.schema.features);
     let mut kept: Vec<Feature> = Vec::new();
     for mut feature in features {
@@ -213,20 +216,26 @@ fn labels(schema: &Schema, table: &Table) -> Vec<Option<bool>> {
 }
 
 /// Limits the changes of features with well-known names.
-fn limited(feature: &mut Feature) -> Option<String> {
-    if feature.action != Action::Free {
-        return None;
-    }
+fn limited(feature: &mut Feature, rules: &mut Vec<Rule>) -> Option<String> {
+    let range = match feature.action {
+        Action::Free => None,
+        Action::Within(range) => Some(range),
+        _ => return None,
+    };
     if has_word(&feature.name, &UNCHANGEABLE) {
         feature.action = Action::Fixed;
         return Some("Nobody can change it, so its `action` is `fixed`.".to_owned());
     }
     let is_age = words(&feature.name).last().is_some_and(|word| word == "age");
-    if is_age && feature.kind.is_number() {
-        feature.action = Action::OnlyUp;
-        return Some("An age only rises, so its `action` is `only-up`.".to_owned());
-    }
-    None
+    let most = range.filter(|_| is_age)?.upper;
+    feature.action = Action::OnlyUp;
+    rules.push(Rule {
+        description: Some(format!("`{}` as far as the data reach", feature.name)),
+        terms: [(feature.name.clone(), 1.0)].into(),
+        at_least: None,
+        at_most: Some(most),
+    });
+    Some(format!("An age only rises, so its `action` is `only-up`, with a rule up to {most}."))
 }
 
 /// Zeros far below all other values, which may stand for missing ones.
@@ -234,14 +243,14 @@ fn zeros(numbers: &[Option<f64>]) -> Option<String> {
     let zeros = numbers.iter().flatten().filter(|number| **number == 0.0).count();
     let mut others: Vec<f64> = numbers.iter().flatten().copied().filter(|n| *n != 0.0).collect();
     others.sort_by(f64::total_cmp);
-    let (&least, &most) = (others.first()?, others.last()?);
+    let &least = others.first()?;
     let median = others[others.len() / 2];
     // Counts and amounts have small values between zero and the usual ones.
     let is_apart = least >= 5.0 && least >= 0.1 * median;
     (zeros > 0 && is_apart && others.len() >= LEAST_ROWS).then(|| {
         format!(
             "{zeros} of {} cells are 0, and the others are {least} or more. If 0 means missing, set \
-             `range = [{least}, {most}]` and `special = {{ values = [0], as = \"level\" }}`.",
+             `range = [{least}, inf]` and `special = {{ values = [0], as = \"level\" }}`.",
             numbers.len(),
         )
     })
@@ -384,12 +393,13 @@ fn remark_on_free(inferred: &mut Inferred) {
         .schema
         .features
         .iter()
-        .filter(|feature| feature.action == Action::Free)
+        .filter(|feature| matches!(feature.action, Action::Free | Action::Within(_)))
         .map(|feature| feature.name.as_str())
         .collect();
     if !free.is_empty() {
         let text = format!(
-            "Advice may change {} in any way. Confirm this, or give them an `action`.",
+            "Advice may change {} in any way, numbers inside the range of the data. Confirm this, or \
+             give them an `action`.",
             listed(&free)
         );
         inferred.note(None, text);
@@ -406,7 +416,7 @@ mod tests {
 
     fn draft(text: &str, label: &str) -> Inferred {
         let table = Table::from_csv(Path::new("people.csv"), text.as_bytes()).unwrap();
-        let inferred = Schema::draft(&table, Some(label), &[]).unwrap();
+        let inferred = Schema::draft(&table, Some(label), &[], &Hints::default()).unwrap();
         // A draft reads the table it was drawn from, and is read back.
         Dataset::load(&inferred.schema, table).unwrap();
         let again = Schema::from_toml(&inferred.to_toml().unwrap()).unwrap();
@@ -453,7 +463,8 @@ mod tests {
         assert!(says(&inferred, None, "`customer_id` is ignored: it identifies the rows"));
         assert_eq!(feature(&inferred, "Age").action, Action::OnlyUp);
         assert_eq!(feature(&inferred, "sex").action, Action::Fixed);
-        assert_eq!(feature(&inferred, "mortgage").action, Action::Free);
+        let all = Interval { lower: 0.0, upper: 10.0 };
+        assert_eq!(feature(&inferred, "mortgage").action, Action::Within(all));
         assert!(says(&inferred, Some("glucose"), "200 of 400 cells are 0"));
         assert!(!says(&inferred, Some("visits"), "cells are 0"));
         let debt = feature(&inferred, "debt");
@@ -503,7 +514,7 @@ mod tests {
         let table = Table::from_csv(Path::new("people.csv"), text.as_bytes()).unwrap();
         let features = ["phone", "salary", "account"].map(str::to_owned).to_vec();
         let hints = Hints { features: Some(features.clone()), ..Hints::default() };
-        let inferred = Schema::draft_with(&table, Some("ok"), &[], &hints).unwrap().open_to_all();
+        let inferred = Schema::draft(&table, Some("ok"), &[], &hints).unwrap();
         let names: Vec<&str> = inferred.schema.features.iter().map(|own| &*own.name).collect();
         assert_eq!(names, features);
         assert_eq!(feature(&inferred, "phone").action, Action::Fixed);
@@ -556,7 +567,7 @@ mod tests {
         assert!(!says(&inferred, Some("region"), "give the label away"));
     }
 
-    /// With an existing model the rules are the same, and limit the advice, not the applicants.
+    /// With an existing model the rules are the same.
     #[test]
     fn an_existing_model_has_the_same_rules() {
         let mut text = "age,sex,debt,good\n".to_owned();
@@ -567,7 +578,7 @@ mod tests {
         let table = Table::from_csv(Path::new("people.csv"), text.as_bytes()).unwrap();
         let features = ["age", "sex", "debt"].map(str::to_owned).to_vec();
         let hints = Hints { features: Some(features), ..Hints::default() };
-        let inferred = Schema::draft_with(&table, Some("good"), &[], &hints).unwrap().open_to_all();
+        let inferred = Schema::draft(&table, Some("good"), &[], &hints).unwrap();
         let age = feature(&inferred, "age");
         assert_eq!((&age.action, age.range), (&Action::OnlyUp, None));
         assert_eq!(inferred.schema.rules[0].at_most, Some(69.0));

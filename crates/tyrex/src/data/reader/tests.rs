@@ -369,6 +369,24 @@ fn a_quote_that_is_never_closed_is_an_error_with_its_row() {
     assert!(read("").unwrap_err().to_string().contains("the file is empty"));
 }
 
+#[test]
+fn a_row_without_an_end_is_refused() {
+    let source = Path::new("t");
+    let endless = |start: &'static str| start.as_bytes().chain(std::io::repeat(b'x'));
+    let read = |batches: &mut dyn Batches| {
+        let read = batches.read(0, 10, &mut TableMeter::new(TableLimits::default()));
+        read.map(|_| ()).unwrap_err().to_string()
+    };
+    let header = csv::Reader::new(source, endless(""), None).map(|_| ()).unwrap_err().to_string();
+    let csv = |start| read(&mut csv::Reader::new(source, endless(start), None).unwrap());
+    let json = |start| read(&mut jsonl::Reader::new(source, endless(start), None));
+    for error in
+        [header, csv("a,b\n1,2\n3,"), csv("a\n\"1"), json(""), json("{\"a\":1}\n{\"a\":\"")]
+    {
+        assert!(error.contains("cannot read t: a row is longer than 64 MiB"), "{error}");
+    }
+}
+
 /// 200,000 rows that are made when they are asked for, in pieces of 4 KiB.
 struct Rows<'a> {
     row: fn(usize) -> String,
@@ -398,7 +416,7 @@ fn no_more_is_read_than_a_batch_and_a_buffer() {
         let mut rows = 0;
         loop {
             let (count, columns) =
-                batches.read(rows, BATCH, &mut TableRoom::new(TableLimits::default())).unwrap();
+                batches.read(rows, BATCH, &mut TableMeter::new(TableLimits::default())).unwrap();
             if count == 0 {
                 break;
             }
@@ -461,22 +479,11 @@ fn a_pipe_is_read_as_it_is_filled() {
 
 const SCHEMA: &str = r#"
 format_version = 1
-
-[label]
-column = "class"
-favourable = "good"
-
-[[feature]]
-name = "age"
-kind = "integer"
-range = [0, 99]
-missing = "drop-row"
-
-[[feature]]
-name = "job"
-kind = "categorical"
-levels = ["baker", "clerk"]
-missing = "level"
+label = { column = "class", favourable = "good" }
+feature = [
+    { name = "age", kind = "integer", range = [0, 99], missing = "drop-row" },
+    { name = "job", kind = "categorical", levels = ["baker", "clerk"], missing = "level" },
+]
 "#;
 
 #[test]

@@ -286,7 +286,6 @@ pub struct Feature {
 
 impl Feature {
     /// A feature of the given kind, with defaults for everything else.
-    #[must_use]
     pub fn new(name: impl Into<String>, kind: FeatureKind) -> Self {
         Self {
             name: name.into(),
@@ -455,7 +454,7 @@ impl<'de> Deserialize<'de> for Interval {
             type Value = Interval;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an array of length 2")
+                f.write_str("two numbers")
             }
 
             // An array of serde would drop a third number of a TOML file.
@@ -509,7 +508,6 @@ impl From<Interval> for [Value; 2] {
 /// The effective settings of a feature: its own, or the schema's.
 impl Schema {
     /// A schema with these features, and defaults for everything else.
-    #[must_use]
     pub fn new(label: Label, features: Vec<Feature>) -> Self {
         Self {
             format_version: FORMAT_VERSION,

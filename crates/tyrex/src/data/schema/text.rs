@@ -11,7 +11,7 @@ use super::{
 };
 use crate::data::value::Value;
 use crate::error::{Error, Result, in_short_lines};
-use crate::file::{Overwrite, write_whole};
+use crate::file::{DOCUMENT_BYTES, Overwrite, read_text, write_whole};
 
 /// A feature in TOML: flat, with as many optional keys as possible.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -196,7 +196,7 @@ pub(super) fn plain_numbers<S: serde::Serializer>(
 impl Schema {
     /// Reads and checks a schema file. Relative paths in it start from its folder.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
+        let text = read_text(path, DOCUMENT_BYTES)?;
         let mut schema = Self::from_toml(&text).map_err(|error| Error::SchemaFile {
             file: path.to_owned(),
             problem: error.to_string(),

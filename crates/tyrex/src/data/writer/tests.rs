@@ -233,7 +233,7 @@ fn a_spreadsheet_runs_no_cell() {
     let given = table(&[("=name", given)]);
     for format in FORMATS {
         let path = folder.path().join("safe").with_extension(format);
-        given.write_with(&path, Overwrite::Refuse, super::Cells::SpreadsheetSafe).unwrap();
+        given.write_with(&path, Overwrite::Refuse, super::CellFormat::SpreadsheetSafe).unwrap();
         let read = Table::read(&path).unwrap();
         let column = &read.columns()[0];
         if format == "csv" {

@@ -20,7 +20,7 @@ use crate::statistics::{Proportion, fisher_exact, holm, mean};
 
 /// A model that may replace the one that gave the promises.
 #[derive(Debug, Clone)]
-pub struct Candidate<'a> {
+pub struct GateCandidate<'a> {
     /// Its name, unique among the candidates.
     pub name: String,
     /// The model, with its data.
@@ -46,7 +46,6 @@ pub struct Gate {
 
 impl Gate {
     /// The strict gate: no broken promises, no groups, confidence 0.95.
-    #[must_use]
     pub fn new(request: Request) -> Self {
         Self { request, by: Vec::new(), allow: 0.0, confidence: 0.95 }
     }
@@ -65,7 +64,7 @@ impl Gate {
     /// answered with [`Reason::Cancelled`](crate::counterfactual::Reason::Cancelled).
     pub fn judge(
         &self,
-        candidates: &[Candidate<'_>],
+        candidates: &[GateCandidate<'_>],
         promises: &[WrittenPromise],
         watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
     ) -> Result<GateReport> {
@@ -100,14 +99,15 @@ impl Gate {
         })
     }
 
-    fn check(&self, candidates: &[Candidate<'_>]) -> Result<()> {
+    fn check(&self, candidates: &[GateCandidate<'_>]) -> Result<()> {
         if !(0.0..=1.0).contains(&self.allow) {
             return Err(Error::param("allow", self.allow, "a share between 0 and 1"));
         }
         if !(self.confidence > 0.0 && self.confidence < 1.0) {
             return Err(Error::param("confidence", self.confidence, "a number between 0 and 1"));
         }
-        let cannot_search = |candidate: &Candidate<'_>| candidate.explainer.search_models.is_none();
+        let cannot_search =
+            |candidate: &GateCandidate<'_>| candidate.explainer.search_models.is_none();
         if self.request.method.needs_models() && candidates.iter().any(cannot_search) {
             let others = MethodSpec::listed(|method| !method.needs_models());
             return Err(Error::param(
@@ -124,7 +124,7 @@ impl Gate {
         let Some((first, others)) = candidates.split_first() else {
             return Err(Error::param("candidates", "nothing", "one model or more"));
         };
-        let favourable = |candidate: &Candidate<'_>| {
+        let favourable = |candidate: &GateCandidate<'_>| {
             let label = &candidate.explainer.schema().label;
             let mut words: Vec<String> = label.favourable.iter().map(Value::to_string).collect();
             words.sort_unstable();
@@ -150,12 +150,12 @@ impl Gate {
 
     fn candidate(
         &self,
-        candidate: &Candidate<'_>,
+        candidate: &GateCandidate<'_>,
         written: &[WrittenPromise],
         partitions: &[Partition],
         watch: &(impl Fn(Tick) -> ControlFlow<()> + Sync),
     ) -> Result<JudgedCandidate> {
-        let Candidate { name, explainer, .. } = candidate;
+        let GateCandidate { name, explainer, .. } = candidate;
         let named = |error: Error| match error {
             Error::InvalidModel(problem) => Error::Model { file: name.into(), problem },
             other => other,
@@ -212,7 +212,7 @@ impl Gate {
 
     /// How a candidate's repairs are searched for: by the request, or by a method that can search the
     /// candidate; not at all among reference rows if there are none.
-    fn search(&self, candidate: &Candidate<'_>) -> Option<Request> {
+    fn search(&self, candidate: &GateCandidate<'_>) -> Option<Request> {
         let mut request = self.request.clone();
         request.method = request.method.for_model(candidate.explainer.model(), request.protocol)?;
         let among_data = request.method.reference() == ReferenceUse::Required;
@@ -357,8 +357,8 @@ impl Gate {
 
 /// Rejects candidates whose favourable outcome differs from the promised one: they would keep
 /// promises by rejecting people.
-fn check_meaning(candidates: &[Candidate<'_>], promises: &[WrittenPromise]) -> Result<()> {
-    for Candidate { name, explainer, .. } in candidates {
+fn check_meaning(candidates: &[GateCandidate<'_>], promises: &[WrittenPromise]) -> Result<()> {
+    for GateCandidate { name, explainer, .. } in candidates {
         let own = Meaning::of(explainer.schema());
         let other = |promise: &&WrittenPromise| {
             promise.meaning.as_ref().is_some_and(|promised| !promised.is(&own))

@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use super::{
-    Block, Category, Core, ImportOptions, InputColumn, InputKind, Inputs, ModelFile, choose_class,
+    Category, Core, ImportOptions, InputBlock, InputColumn, InputKind, Inputs, ModelFile,
+    choose_class,
 };
 use crate::model::TreeEnsemble;
 use crate::model::trees::{Aggregate, Comparison, Transform, TreeNode};
@@ -43,7 +44,7 @@ pub(super) struct Boosted {
     /// One number per output.
     pub(super) base: Vec<f64>,
     pub(super) link: Link,
-    /// Whether the file says the link, so that nobody has to.
+    /// Whether the file states the link; otherwise the user has to.
     pub(super) has_link: bool,
     /// The names of the classes.
     pub(super) labels: Option<Vec<String>>,
@@ -57,6 +58,9 @@ impl Boosted {
             return Err(format!(
                 "output `{output}` was asked for, but only ONNX files have outputs with names"
             ));
+        }
+        if trees.is_empty() {
+            return Err("there are no trees, so every row has the same score".to_owned());
         }
         match (self.has_link, options.logits) {
             (true, true) => {
@@ -149,10 +153,10 @@ fn inputs(names: Option<Vec<String>>, categories: &[Option<Vec<Category>>]) -> I
     Inputs::Columns(names.into_iter().zip(categories).map(column).collect())
 }
 
-fn block((column, categories): (usize, Option<Vec<Category>>)) -> Block {
+fn block((column, categories): (usize, Option<Vec<Category>>)) -> InputBlock {
     match categories {
-        Some(categories) => Block::Code { column, categories },
-        None => Block::Number { column, missing: None, scale: 1.0, shift: 0.0 },
+        Some(categories) => InputBlock::Code { column, categories },
+        None => InputBlock::Number { column, missing: None, scale: 1.0, shift: 0.0 },
     }
 }
 

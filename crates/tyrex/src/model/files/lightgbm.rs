@@ -22,6 +22,9 @@ pub(super) const FIRST_LINE: &[u8] = b"tree";
 /// LightGBM's `kZeroThreshold`: numbers up to it are zeros.
 const ZERO: f32 = 1e-35;
 
+/// The most lines of a tree; LightGBM writes about 20.
+const MOST_KEYS: usize = 100;
+
 /// The nodes of a tree in which nodes are copied, for `zero_as_missing`.
 const COPIED: usize = 1 << 16;
 
@@ -35,7 +38,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Boosted, String> {
     let mut left = NODES;
     loop {
         let index = trees.len();
-        let Some(tree) = Tree::read(&mut lines)? else { break };
+        let Some(tree) = Tree::read(&mut lines, index)? else { break };
         if index == TREES {
             return Err(format!("more than {TREES} trees"));
         }
@@ -43,6 +46,13 @@ pub(super) fn read(bytes: &[u8]) -> Result<Boosted, String> {
         let scale = header.scale;
         let nodes = tree.nodes(output, scale, &mut left);
         trees.push(nodes.map_err(|problem| format!("tree {index}: {problem}"))?);
+    }
+    if trees.len() != header.trees {
+        return Err(format!(
+            "{} trees, but `tree_sizes` has {}: the file is damaged",
+            trees.len(),
+            header.trees
+        ));
     }
     if trees.is_empty() || !trees.len().is_multiple_of(header.outputs) {
         return Err(format!(
@@ -99,6 +109,8 @@ struct Header {
     has_link: bool,
     /// The factor of the outputs.
     scale: f64,
+    /// The number of trees.
+    trees: usize,
 }
 
 impl Header {
@@ -107,7 +119,12 @@ impl Header {
         let (mut names, mut infos) = (Vec::new(), Vec::new());
         let (mut outputs, mut classes, mut last) = (None, None, None);
         let mut averaged = false;
-        for line in lines.skip(1).take_while(|line| !line.starts_with("tree_sizes=")) {
+        let mut trees = 0;
+        for line in lines.skip(1) {
+            if let Some(sizes) = line.strip_prefix("tree_sizes=") {
+                trees = sizes.split_ascii_whitespace().count();
+                break;
+            }
             if line.starts_with("Tree=") {
                 return Err("no `tree_sizes` before the first tree: the file is damaged".to_owned());
             }
@@ -142,7 +159,7 @@ impl Header {
         let has_link = objective.is_some();
         let objective = objective.unwrap_or_default();
         let (link, scale) = link(&objective, outputs)?;
-        Ok(Self { objective, names, infos, outputs, averaged, link, has_link, scale })
+        Ok(Self { objective, names, infos, outputs, averaged, link, has_link, scale, trees })
     }
 }
 
@@ -198,24 +215,37 @@ enum Key {
 }
 
 impl Tree {
-    /// The next tree; none at the end of the trees.
-    fn read<'a>(lines: &mut impl Iterator<Item = &'a str>) -> Result<Option<Self>, String> {
+    /// The next tree, with this number; none at the end of the trees.
+    fn read<'a>(
+        lines: &mut impl Iterator<Item = &'a str>,
+        index: usize,
+    ) -> Result<Option<Self>, String> {
         loop {
             match lines.next() {
                 Some("") => {}
                 Some("end of trees") => return Ok(None),
-                Some(line) if line.starts_with("Tree=") => break,
+                Some(line) if line.strip_prefix("Tree=") == Some(&index.to_string()) => break,
                 Some(line) => {
                     let line: String = line.chars().take(40).collect();
-                    return Err(format!("found `{line}`, expected a tree: the file is damaged"));
+                    return Err(format!(
+                        "found `{line}`, expected `Tree={index}`: the file is damaged"
+                    ));
                 }
                 None => return Err("no `end of trees`: the file is cut off".to_owned()),
             }
         }
         let mut tree = Self::default();
         let mut leaves = None;
+        let mut seen = Vec::new();
         for line in lines.by_ref().take_while(|line| !line.is_empty()) {
             let (key, value) = line.split_once('=').unwrap_or((line, ""));
+            if seen.contains(&key) {
+                return Err(format!("tree {index} has `{key}` twice: the file is damaged"));
+            }
+            seen.push(key);
+            if seen.len() > MOST_KEYS {
+                return Err(format!("tree {index} has more than {MOST_KEYS} lines"));
+            }
             match key {
                 "num_leaves" => leaves = Some(whole(key, value)?),
                 "split_feature" => tree.features = each(value, |one| whole(key, one))?,

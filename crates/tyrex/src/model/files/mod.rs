@@ -2,7 +2,7 @@
 //!
 //! [`ModelFile::read`] turns a file into a native model, [`Core`]. The kind of the file is found in
 //! its content: ONNX, the own files of XGBoost, LightGBM and CatBoost, and scorecards. The
-//! preprocessing of raw columns is kept separately, as [`Block`]s.
+//! preprocessing of raw columns is kept separately, as [`InputBlock`]s.
 
 mod boosted;
 mod catboost;
@@ -20,12 +20,12 @@ mod xgboost;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::{Mlp, Model, TreeEnsemble, onnx};
 use crate::error::{Error, Result};
+use crate::file::read_within;
 use crate::points::Points;
 use kind::FileKind;
 pub(crate) use kind::is_model_text;
@@ -103,7 +103,7 @@ impl Inputs {
 
 /// The preprocessing of one raw column.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Block {
+pub enum InputBlock {
     /// One feature, `scale * x + shift`.
     Number {
         /// The raw column.
@@ -131,7 +131,7 @@ pub enum Block {
     },
 }
 
-impl Block {
+impl InputBlock {
     /// The raw column the block reads.
     pub fn column(&self) -> usize {
         match self {
@@ -234,7 +234,7 @@ pub struct ModelFile {
     /// The raw columns that the model takes.
     pub inputs: Inputs,
     /// The preprocessing of the raw columns, in the order of the core's features.
-    pub preprocessing: Vec<Block>,
+    pub preprocessing: Vec<InputBlock>,
     /// The model after the preprocessing.
     pub core: Core,
     /// The output read, or the objective of a file that has no named outputs.
@@ -252,7 +252,7 @@ pub struct ModelFile {
 impl ModelFile {
     /// Reads a model file; external data is looked for in its folder.
     pub fn read(path: &Path, options: &ImportOptions) -> Result<Self> {
-        let bytes = read_file(path)?;
+        let bytes = read_within(path, FILE_BYTES)?;
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         Self::decode(bytes, Some(folder), options)
             .map_err(|problem| Error::Model { file: path.to_owned(), problem })
@@ -285,7 +285,7 @@ impl ModelFile {
 
     /// Turns raw rows, one cell per input column, into the features of the core.
     pub fn encode<'a>(&self, rows: impl IntoIterator<Item = &'a [Cell<'a>]>) -> Result<Points> {
-        let dim = self.preprocessing.iter().map(Block::width).sum();
+        let dim = self.preprocessing.iter().map(InputBlock::width).sum();
         let mut values = Vec::new();
         for (row, cells) in rows.into_iter().enumerate() {
             if cells.len() != self.inputs.len() {
@@ -297,21 +297,21 @@ impl ModelFile {
             }
             for block in &self.preprocessing {
                 match (block, cells[block.column()]) {
-                    (Block::OneHot { categories, .. }, cell) => {
+                    (InputBlock::OneHot { categories, .. }, cell) => {
                         values.extend(
                             categories.iter().map(|c| f32::from(u8::from(c.matches(cell)))),
                         );
                     }
-                    (Block::Code { categories, .. }, cell) => {
+                    (InputBlock::Code { categories, .. }, cell) => {
                         let code = categories.iter().position(|c| c.matches(cell));
                         values.push(code.map_or(f32::NAN, |code| code as f32));
                     }
-                    (Block::Number { missing, scale, shift, .. }, Cell::Number(number)) => {
+                    (InputBlock::Number { missing, scale, shift, .. }, Cell::Number(number)) => {
                         let known =
                             if number.is_nan() { missing.unwrap_or(number) } else { number };
                         values.push((scale * known + shift) as f32);
                     }
-                    (Block::Number { column, .. }, Cell::Text(text)) => {
+                    (InputBlock::Number { column, .. }, Cell::Text(text)) => {
                         return Err(Error::InvalidModel(format!(
                             "row {row}, input column {column}: found `{text}`, expected a number"
                         )));
@@ -342,18 +342,4 @@ pub(super) fn choose_class(
             .filter(|&class| class < classes)
             .ok_or_else(|| format!("no class is called `{label}`; the model names {labels:?}")),
     }
-}
-
-/// Reads a whole file, up to the limit.
-fn read_file(path: &Path) -> Result<Vec<u8>> {
-    let file = std::fs::File::open(path).map_err(Error::io("read", path))?;
-    let mut bytes = Vec::new();
-    file.take(FILE_BYTES + 1).read_to_end(&mut bytes).map_err(Error::io("read", path))?;
-    if bytes.len() as u64 > FILE_BYTES {
-        return Err(Error::Model {
-            file: path.to_owned(),
-            problem: format!("the file is larger than {} MiB", FILE_BYTES >> 20),
-        });
-    }
-    Ok(bytes)
 }

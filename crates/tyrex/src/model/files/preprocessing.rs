@@ -1,6 +1,6 @@
 //! The preprocessing of a pipeline, as an encoder or folded into the model.
 
-use super::{Block, Category, Core, Inputs, ModelFile};
+use super::{Category, Core, InputBlock, Inputs, ModelFile};
 use crate::data::encode::{self, Affine, Coding};
 use crate::data::{Encoder, Schema, Value};
 use crate::error::{Error, Result};
@@ -27,12 +27,12 @@ impl ModelFile {
         for block in &self.preprocessing {
             let name = &features[block.column()];
             blocks.push(match block {
-                Block::Number { scale, shift, .. } => {
+                InputBlock::Number { scale, shift, .. } => {
                     let affine = Affine { offset: -shift / scale, scale: *scale };
                     encode::Block::number(name, affine)
                 }
-                Block::OneHot { categories, .. } => one_hot(name, categories, schema),
-                Block::Code { categories, .. } => {
+                InputBlock::OneHot { categories, .. } => one_hot(name, categories, schema),
+                InputBlock::Code { categories, .. } => {
                     let levels = categories.iter().map(Category::value).collect();
                     encode::Block::codes(name, levels)
                 }
@@ -66,7 +66,7 @@ impl ModelFile {
         let mut places = Vec::with_capacity(self.preprocessing.len());
         for block in &self.preprocessing {
             match block {
-                Block::Number { column, missing: None, scale, shift } => {
+                InputBlock::Number { column, missing: None, scale, shift } => {
                     places.push((*column, *scale, *shift));
                 }
                 other => {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Block, Category, Favourable, ImportOptions, InputKind, Inputs, ModelFile};
+use super::{Category, Favourable, ImportOptions, InputBlock, InputKind, Inputs, ModelFile};
 use crate::error::Result;
 use crate::points::Points;
 
@@ -59,7 +59,7 @@ fn xgboost() -> Value {
                 "split_indices": [0, 0, 1, 0, 0], "split_conditions": [30.0, -1.0, 0.0, 0.5, 2.0],
                 "default_left": [1, 0, 0, 0, 0], "split_type": [0, 0, 1, 0, 0],
                 "categories": [0, 2], "categories_nodes": [2], "categories_segments": [0],
-                "categories_sizes": [2], "tree_param": {"size_leaf_vector": "1"}}]}}}})
+                "categories_sizes": [2], "tree_param": {"num_nodes": "5", "size_leaf_vector": "1"}}]}}}})
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn xgboost_names_and_categories() {
     assert_eq!((&*columns[0].name, columns[0].kind), ("age", InputKind::Number));
     assert_eq!((&*columns[1].name, columns[1].kind), ("job", InputKind::Text));
     let categories = ["a", "ä", "c"].map(|text| Category::Text(text.into())).to_vec();
-    assert_eq!(model.preprocessing[1], Block::Code { column: 1, categories });
+    assert_eq!(model.preprocessing[1], InputBlock::Code { column: 1, categories });
     assert_eq!((model.classes, model.favourable, &*model.output), (2, 1, "binary:logistic"));
     let nan = f32::NAN;
     let rows: [&[f32]; 6] =
@@ -103,6 +103,17 @@ fn xgboost_refusals() {
         (at("left_children"), json!([1, -1, 3, -1]), "different lengths"),
         (at("left_children"), json!([1, -1, 9, -1, -1]), "no node 9"),
         (at("left_children"), json!([1, -1, 0, -1, -1]), "a cycle, or too many"),
+        // A split that lost a child is no leaf, and a file that lost a part is no model.
+        (at("left_children"), json!([-1, -1, 3, -1, -1]), "node 0: no node -1"),
+        (at("left_children"), json!([-5, -1, 3, -1, -1]), "node 0: no node -5"),
+        (at("right_children"), json!([-1, -1, 4, -1, -1]), "node 0: no node -1"),
+        (at("right_children"), json!([2, 4, 4, -1, -1]), "node 1: no node -1"),
+        (at("tree_param/num_nodes"), json!("7"), "`num_nodes` is 7, but there are 5"),
+        (
+            learner("gradient_booster/model/gbtree_model_param/num_trees"),
+            json!("2"),
+            "`num_trees` is 2, but there are 1",
+        ),
         (at("split_indices"), json!([5, 0, 1, 0, 0]), "no feature 5"),
         (at("split_indices"), json!([-1, 0, 1, 0, 0]), "column -1"),
         (at("split_type"), json!([2, 0, 1, 0, 0]), "a split of type 2"),
@@ -115,6 +126,11 @@ fn xgboost_refusals() {
     ];
     let changes: Vec<_> = changes.iter().map(|(p, v, w)| (&**p, v.clone(), *w)).collect();
     refused(&xgboost(), &changes);
+    let mut empty = xgboost();
+    let model = &mut empty["learner"]["gradient_booster"]["model"];
+    (model["trees"], model["tree_info"]) = (json!([]), json!([]));
+    model["gbtree_model_param"]["num_trees"] = json!("0");
+    assert!(read_json(&empty).unwrap_err().to_string().contains("there are no trees"));
     // Deep lists are refused, or passed over, without a deep stack.
     let lists = "[".repeat(100_000) + &"]".repeat(100_000);
     for deep in [lists.clone(), format!("{{\"unknown\": {lists}}}"), "[".repeat(100_000)] {
@@ -140,6 +156,7 @@ fn xgboost_stops_where_its_classifier_does() {
     let model = &mut document["learner"]["gradient_booster"]["model"];
     model["trees"] = json!([trees[0], trees[0], trees[0]]);
     model["tree_info"] = json!([0, 0, 0]);
+    model["gbtree_model_param"]["num_trees"] = json!("3");
     model["iteration_indptr"] = json!([0, 1, 3]);
     let row: [&[f32]; 1] = [&[0.0, 0.0]];
     let scored = |document: &Value| score(&read_json(document).unwrap(), &row)[0];
@@ -191,7 +208,7 @@ pandas_categorical:[[\"x\", \"y\", \"z\"]]
 fn lightgbm_compares_numbers_as_rows_have_them() {
     let model = read(LIGHTGBM.as_bytes()).unwrap();
     let categories = ["x", "y", "z"].map(|text| Category::Text(text.into())).to_vec();
-    assert_eq!(model.preprocessing[1], Block::Code { column: 1, categories });
+    assert_eq!(model.preprocessing[1], InputBlock::Code { column: 1, categories });
     // A row's 0.1 is at the threshold, and becomes the `f32` next to it, which is larger.
     let near = 0.1_f32.next_up();
     let rows: [&[f32]; 6] = [
@@ -272,7 +289,10 @@ fn lightgbm_refusals() {
         ("decision_type=8 1", "decision_type=12 1", "missing type 3"),
         ("is_linear=0", "is_linear=1", "linear trees"),
         ("leaf_value=-0.5", "leaf_value=inf", "weight inf"),
-        ("end of trees", "trees", "found `trees`, expected a tree"),
+        ("end of trees", "trees", "found `trees`, expected `Tree=1`"),
+        ("Tree=0", "Tree=1", "found `Tree=1`, expected `Tree=0`"),
+        ("tree_sizes=100", "tree_sizes=100 100", "1 trees, but `tree_sizes` has 2"),
+        ("is_linear=0", "leaf_value=1 2 3", "tree 0 has `leaf_value` twice"),
         ("[[\"x\", \"y\", \"z\"]]", "[[\"x\"], [\"y\"]]", "2 columns, but 1 are categorical"),
         ("[[\"x\", \"y\", \"z\"]]", "[[1.5]]", "the category 1.5"),
         ("[[\"x\", \"y\", \"z\"]]", "[[", "`pandas_categorical`"),

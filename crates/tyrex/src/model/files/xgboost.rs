@@ -75,6 +75,8 @@ struct Model {
 #[derive(Deserialize)]
 struct TreesParam {
     #[serde(default)]
+    num_trees: Option<String>,
+    #[serde(default)]
     num_parallel_tree: Option<String>,
 }
 
@@ -131,6 +133,8 @@ struct Tree {
 
 #[derive(Deserialize)]
 struct TreeParam {
+    #[serde(default)]
+    num_nodes: Option<String>,
     #[serde(default)]
     size_leaf_vector: Option<String>,
 }
@@ -209,6 +213,8 @@ impl Learner {
                 weights.len()
             ));
         }
+        let declared = model.gbtree_model_param.as_ref().and_then(|own| own.num_trees.as_deref());
+        declared_as("num_trees", declared, trees.len())?;
         let mut left = NODES;
         let mut read = Vec::with_capacity(used);
         for (index, tree) in trees.iter().take(used).enumerate() {
@@ -290,6 +296,7 @@ impl Tree {
         if lengths.iter().any(|&length| length != count) || !(types == 0 || types == count) {
             return Err("its lists have different lengths".to_owned());
         }
+        declared_as("num_nodes", self.param.num_nodes.as_deref(), count)?;
         let sets = self.sets()?;
         grown(0_usize, count, left, |node| {
             let child = |children: &[i64]| {
@@ -299,7 +306,10 @@ impl Tree {
                     .filter(|&child| child < count)
                     .ok_or_else(|| format!("node {node}: no node {child}"))
             };
-            if *self.left_children.get(node).ok_or("it has no nodes")? < 0 {
+            // A leaf has two children of -1; a split that lost one would score as a leaf.
+            if (*self.left_children.get(node).ok_or("it has no nodes")?, self.right_children[node])
+                == (-1, -1)
+            {
                 return Ok(Part::Leaf(vec![(group, weight * self.split_conditions[node])]));
             }
             let (lower, upper) = (child(&self.left_children)?, child(&self.right_children)?);
@@ -361,6 +371,15 @@ fn number(name: &str, text: Option<&str>, default: usize) -> Result<usize, Strin
     text.map_or(Ok(default), |text| {
         text.trim().parse().map_err(|_| format!("`{name}` is `{text}`, expected a whole number"))
     })
+}
+
+/// Checks the length of a list that the file declares too: one that was cut off is refused.
+fn declared_as(name: &str, declared: Option<&str>, found: usize) -> Result<(), String> {
+    let declared = number(name, declared, found)?;
+    if declared == found {
+        return Ok(());
+    }
+    Err(format!("`{name}` is {declared}, but there are {found}: the file is damaged"))
 }
 
 /// The constant of each group, from `5E-1` or `[1E-1,2E-1]`.

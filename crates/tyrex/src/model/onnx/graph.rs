@@ -9,7 +9,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use super::expression::{Expression, Variable};
-use super::limits::Budget;
+use super::limits::ReadBudget;
 use super::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoProto, element};
 use super::tensor::{External, Tensor};
 use super::{classic, operators};
@@ -75,7 +75,7 @@ pub(super) struct Graph<'a> {
     pub(super) ensembles: Vec<Ensemble>,
     /// The names of the classes, where an operator gives them.
     pub(super) labels: Option<Vec<String>>,
-    pub(super) budget: Budget,
+    pub(super) budget: ReadBudget,
 }
 
 /// A call of one node: its inputs, and its attributes by name.
@@ -166,7 +166,7 @@ impl<'a> Graph<'a> {
             softmaxes: Vec::new(),
             ensembles: Vec::new(),
             labels: None,
-            budget: Budget::new(),
+            budget: ReadBudget::new(),
         };
         let mut values = Values::new();
         let mut external = External::new(folder);

@@ -15,12 +15,12 @@ const WORK_BYTES: usize = 2 << 30;
 
 /// The remaining memory, and so also time, for reading a graph.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(super) struct ReadBudget {
     bytes: usize,
     spent: bool,
 }
 
-impl Budget {
+impl ReadBudget {
     pub(super) fn new() -> Self {
         Self { bytes: WORK_BYTES, spent: false }
     }
@@ -192,9 +192,9 @@ mod tests {
 
     #[test]
     fn the_budget_is_spent_once() {
-        let mut budget = Budget::new();
+        let mut budget = ReadBudget::new();
         assert_eq!(budget.take(WORK_BYTES, 1), Ok(()));
         assert!(budget.take(1, 1).is_err());
-        assert!(Budget::new().take(usize::MAX, 8).is_err());
+        assert!(ReadBudget::new().take(usize::MAX, 8).is_err());
     }
 }

@@ -1,18 +1,21 @@
 //! From formulas to a model: finds the layers or trees behind a score, and their inputs.
 
+mod features;
+
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use self::features::{blocks, features};
 use super::expression::{Activated, Atom, Expression, Function, Linear, Variable};
 use super::graph::{Ensemble, Graph, Layer, Matrix, Value};
-use crate::model::files::{Block, Category, Core, ImportOptions, choose_class};
+use crate::model::files::{Core, ImportOptions, InputBlock, choose_class};
 use crate::model::trees::{Aggregate, Transform, TreeEnsemble, TreeNode};
 use crate::model::{Activation, Dense, Mlp, Output};
 
 /// A model and its preprocessing.
 pub(super) struct Resolved {
     pub(super) core: Core,
-    pub(super) blocks: Vec<Block>,
+    pub(super) blocks: Vec<InputBlock>,
     pub(super) output: String,
     pub(super) classes: usize,
     pub(super) favourable: usize,
@@ -165,7 +168,7 @@ fn strange_ending(column: &Expression) -> String {
 }
 
 /// The model with this ending.
-fn model(graph: &mut Graph, ending: Ending) -> Result<(Core, Vec<Block>), String> {
+fn model(graph: &mut Graph, ending: Ending) -> Result<(Core, Vec<InputBlock>), String> {
     let (formulas, output, transform) = match ending {
         Ending::Plain(score) => (vec![score], None, Transform::Identity),
         Ending::Sigmoid { logit, favourable: true } => {
@@ -312,7 +315,7 @@ fn dense(
     last: usize,
     logits: Vec<Linear>,
     output: Output,
-) -> Result<(Core, Vec<Block>), String> {
+) -> Result<(Core, Vec<InputBlock>), String> {
     let mut stack: Vec<Wide> = Vec::new();
     let (mut layer, mut sums, mut activation) = (last, logits, Activation::Identity);
     let blocks = loop {
@@ -393,100 +396,6 @@ fn neurons(inputs: &[Expression]) -> Result<Neurons, String> {
     Ok(Neurons { activation, sums, places })
 }
 
-// ---------------------------------------------------------------------------------- features
-
-/// One feature of the core: a raw column, imputed or compared with a category, and the scale
-/// and shift that are left for the core to absorb.
-struct Feature {
-    column: usize,
-    missing: Option<f64>,
-    kind: Kind,
-    scale: f64,
-    shift: f64,
-}
-
-enum Kind {
-    Number { scale: f64, shift: f64 },
-    Equals(Category),
-}
-
-/// The features, if the formulas are made of raw columns only.
-fn features(columns: &[Expression]) -> Result<Option<Vec<Feature>>, String> {
-    let mut found = Vec::with_capacity(columns.len());
-    for column in columns {
-        match feature(column) {
-            Some(feature) => found.push(feature),
-            None if mentions_inputs(column) => {
-                return Err(
-                    "a feature that is more than one raw column, scaled or compared with a category"
-                        .into(),
-                );
-            }
-            None => return Ok(None),
-        }
-    }
-    Ok(Some(found))
-}
-
-fn mentions_inputs(column: &Expression) -> bool {
-    column.terms.iter().flat_map(|t| &t.atoms).any(|atom| match atom {
-        Atom::Variable(variable) => matches!(variable, Variable::Input(_)),
-        Atom::Apply(_, inner) => mentions_inputs(inner),
-    })
-}
-
-fn feature(column: &Expression) -> Option<Feature> {
-    let (scale, atom) = column.single()?;
-    let input = |inner: &Expression| match (inner.single(), inner.constant) {
-        (Some((1.0, Atom::Variable(Variable::Input(input)))), 0.0) => Some(*input),
-        _ => None,
-    };
-    let number = |column: usize, missing: Option<f64>, shift: f64| Feature {
-        column,
-        missing,
-        kind: Kind::Number { scale, shift },
-        scale: 1.0,
-        shift: 0.0,
-    };
-    match atom {
-        Atom::Variable(Variable::Input(input)) => Some(number(*input, None, column.constant)),
-        Atom::Apply(Function::Impute(value), inner) => {
-            Some(number(input(inner)?, Some(*value), column.constant))
-        }
-        Atom::Apply(Function::Equals(category), inner) => Some(Feature {
-            column: input(inner)?,
-            missing: None,
-            kind: Kind::Equals(category.clone()),
-            scale,
-            shift: column.constant,
-        }),
-        _ => None,
-    }
-}
-
-/// Neighbouring categories of one column become one block.
-fn blocks(features: &[Feature]) -> Vec<Block> {
-    let mut blocks: Vec<Block> = Vec::new();
-    for feature in features {
-        match (&feature.kind, blocks.last_mut()) {
-            (Kind::Equals(category), Some(Block::OneHot { column, categories }))
-                if *column == feature.column && !categories.contains(category) =>
-            {
-                categories.push(category.clone());
-            }
-            (Kind::Equals(category), _) => blocks
-                .push(Block::OneHot { column: feature.column, categories: vec![category.clone()] }),
-            (Kind::Number { scale, shift }, _) => blocks.push(Block::Number {
-                column: feature.column,
-                missing: feature.missing,
-                scale: *scale,
-                shift: *shift,
-            }),
-        }
-    }
-    blocks
-}
-
 // -------------------------------------------------------------------------------------- trees
 
 fn trees(
@@ -494,7 +403,7 @@ fn trees(
     id: usize,
     logits: &[Linear],
     transform: Transform,
-) -> Result<(Core, Vec<Block>), String> {
+) -> Result<(Core, Vec<InputBlock>), String> {
     let ensemble = &mut graph.ensembles[id];
     let features = features(&ensemble.inputs.columns)?
         .ok_or("trees on top of something that is not a raw column")?;

@@ -5,7 +5,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Component, Path};
 use std::rc::Rc;
 
-use super::limits::Budget;
+use super::limits::ReadBudget;
 use super::proto::{EntryProto, TensorProto, element};
 use crate::model::files::FILE_BYTES;
 
@@ -87,7 +87,7 @@ impl Tensor {
     pub(super) fn decode(
         proto: &TensorProto,
         external: &mut External,
-        budget: &mut Budget,
+        budget: &mut ReadBudget,
     ) -> Result<Self, String> {
         let name = proto.name.as_deref().unwrap_or("");
         Self::decode_unnamed(proto, external, budget).map_err(|e| format!("tensor `{name}`: {e}"))
@@ -96,7 +96,7 @@ impl Tensor {
     fn decode_unnamed(
         proto: &TensorProto,
         external: &mut External,
-        budget: &mut Budget,
+        budget: &mut ReadBudget,
     ) -> Result<Self, String> {
         const EXTERNAL: i32 = 1;
         let mut elements = 1_usize;
@@ -189,7 +189,7 @@ fn width(kind: i32) -> Result<usize, String> {
 fn external_bytes(
     entries: &[EntryProto],
     external: &mut External,
-    budget: &mut Budget,
+    budget: &mut ReadBudget,
 ) -> Result<Vec<u8>, String> {
     let entries: BTreeMap<&str, &str> = entries
         .iter()

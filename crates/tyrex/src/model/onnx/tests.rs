@@ -13,7 +13,7 @@ use super::proto::{
 use super::{ExportMetadata, write};
 use crate::error::Result;
 use crate::model::files::{
-    Block, Category, Cell, Core, Favourable, ImportOptions, Inputs, ModelFile,
+    Category, Cell, Core, Favourable, ImportOptions, InputBlock, Inputs, ModelFile,
 };
 use crate::model::{Activation, Dense, Mlp, Model, Output};
 
@@ -164,9 +164,7 @@ fn operators_of_an_unknown_version_are_refused() {
 }
 
 fn logistic() -> Mlp {
-    let layer =
-        Dense { weights: vec![1.0, -2.0], bias: vec![0.5], activation: Activation::Identity };
-    Mlp::new(2, &[layer], Output::Sigmoid { favourable: true }).unwrap()
+    Mlp::linear(vec![1.0, -2.0], 0.5).unwrap()
 }
 
 // --------------------------------------------------------------------------- graphs by hand
@@ -275,7 +273,7 @@ fn problem(graph: GraphProto) -> String {
 fn a_graph_by_hand_becomes_the_network_it_is() {
     let read = read(small()).unwrap();
     assert_eq!(read.core, Core::Mlp(logistic()));
-    let whole = Block::Number { column: 0, missing: None, scale: 1.0, shift: 0.0 };
+    let whole = InputBlock::Number { column: 0, missing: None, scale: 1.0, shift: 0.0 };
     assert_eq!(read.preprocessing[0], whole);
 }
 
@@ -295,7 +293,7 @@ fn a_column_of_texts_is_encoded_and_scored() {
     graph.node.insert(1, node("Flatten", &["deep"], &["x"]));
     let model = read(graph).unwrap();
     let levels = ["car", "house"].map(|t| Category::Text(t.into())).to_vec();
-    assert_eq!(model.preprocessing, [Block::OneHot { column: 0, categories: levels }]);
+    assert_eq!(model.preprocessing, [InputBlock::OneHot { column: 0, categories: levels }]);
     let rows = [[Cell::Text("car")], [Cell::Text("house")], [Cell::Text("boat")]];
     let points = model.encode(rows.iter().map(<[Cell; 1]>::as_slice)).unwrap();
     assert_eq!(points.as_slice(), [1.0, 0.0, 0.0, 1.0, 0.0, 0.0]);

@@ -19,7 +19,6 @@ pub struct Examples<'a> {
 
 impl<'a> Examples<'a> {
     /// All rows, with equal weight.
-    #[must_use]
     pub fn new(points: &'a Points, labels: &'a [u32]) -> Self {
         Self { points, labels, weights: None, rows: None }
     }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result, in_short_lines};
+use crate::file::{DOCUMENT_BYTES, read_text};
 use crate::model::Activation;
 
 /// How a network is built and trained.
@@ -78,7 +79,6 @@ impl Default for TrainParams {
 
 impl TrainParams {
     /// The training of the paper: a fixed number of epochs on all rows, without a penalty.
-    #[must_use]
     pub fn paper() -> Self {
         Self {
             hidden: vec![128, 128],
@@ -235,7 +235,7 @@ fn stopping_or_none<'de, D: Deserializer<'de>>(
 impl TrainParams {
     /// The same parameters with those of a TOML file in their place.
     pub fn with_file(&self, path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
+        let text = read_text(path, DOCUMENT_BYTES)?;
         let wrong = |problem| Error::ParamFile { file: path.to_owned(), problem };
         let unreadable = |error: toml::de::Error| wrong(in_short_lines(&error.to_string()));
         // Read by its type first: these errors name the line.

@@ -8,9 +8,11 @@ mod moved;
 mod score;
 mod smooth;
 mod thresholds;
+mod votes;
 
 pub use smooth::SmoothedTrees;
 pub use thresholds::{Cells, Thresholds};
+pub(crate) use votes::Voters;
 
 use std::sync::Arc;
 

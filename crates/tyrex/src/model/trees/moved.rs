@@ -31,6 +31,13 @@ pub(crate) struct Reach {
     ends: Vec<usize>,
 }
 
+impl Reach {
+    /// The leaves of all trees, tree by tree.
+    pub(super) fn leaves(&self) -> &[u32] {
+        &self.leaves
+    }
+}
+
 impl TreeEnsemble {
     /// Whether the outputs are sums or means of the trees', for which [`lowest`](Self::lowest) is
     /// defined.

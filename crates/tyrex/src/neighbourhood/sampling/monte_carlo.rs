@@ -1,15 +1,10 @@
 //! Independent draws.
 
 use super::{Draw, independent};
-use crate::catalogue::Named;
 use crate::error::Result;
 use crate::seed::Rng;
 
 pub(super) struct MonteCarlo;
-
-impl Named for MonteCarlo {
-    const NAME: &'static str = "monte-carlo";
-}
 
 impl Draw for MonteCarlo {
     fn units(&self, dim: usize, samples: usize, rng: &mut Rng) -> Result<Vec<f64>> {

@@ -1,15 +1,10 @@
 //! Pairs `n, -n` whose directions are orthogonal.
 
 use super::{Draw, independent, mirrored, norm};
-use crate::catalogue::Named;
 use crate::error::Result;
 use crate::seed::Rng;
 
 pub(super) struct Orthogonal;
-
-impl Named for Orthogonal {
-    const NAME: &'static str = "orthogonal";
-}
 
 impl Draw for Orthogonal {
     fn units(&self, dim: usize, samples: usize, rng: &mut Rng) -> Result<Vec<f64>> {

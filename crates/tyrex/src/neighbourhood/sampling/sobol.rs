@@ -3,7 +3,6 @@
 use rand::RngExt as _;
 
 use super::Draw;
-use crate::catalogue::Named;
 use crate::error::{Error, Result};
 use crate::neighbourhood::normal;
 use crate::seed::Rng;
@@ -12,10 +11,6 @@ use crate::seed::Rng;
 const DIMENSIONS: usize = sobol_burley::NUM_DIMENSIONS as usize;
 
 pub(super) struct Sobol;
-
-impl Named for Sobol {
-    const NAME: &'static str = "sobol";
-}
 
 impl Draw for Sobol {
     fn units(&self, dim: usize, samples: usize, rng: &mut Rng) -> Result<Vec<f64>> {

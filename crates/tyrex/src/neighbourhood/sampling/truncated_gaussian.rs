@@ -3,15 +3,10 @@
 use rand_distr::{Distribution as _, StandardNormal};
 
 use super::Draw;
-use crate::catalogue::Named;
 use crate::error::Result;
 use crate::seed::Rng;
 
 pub(super) struct TruncatedGaussian;
-
-impl Named for TruncatedGaussian {
-    const NAME: &'static str = "truncated-gaussian";
-}
 
 impl Draw for TruncatedGaussian {
     fn units(&self, dim: usize, samples: usize, rng: &mut Rng) -> Result<Vec<f64>> {

@@ -3,15 +3,10 @@
 use rand::RngExt as _;
 
 use super::{Draw, independent, norm};
-use crate::catalogue::Named;
 use crate::error::Result;
 use crate::seed::Rng;
 
 pub(super) struct UniformBall;
-
-impl Named for UniformBall {
-    const NAME: &'static str = "uniform-ball";
-}
 
 impl Draw for UniformBall {
     fn units(&self, dim: usize, samples: usize, rng: &mut Rng) -> Result<Vec<f64>> {

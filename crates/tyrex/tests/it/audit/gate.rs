@@ -10,8 +10,8 @@ use tyrex::certificate::KeptShares;
 use tyrex::counterfactual::{Norm, Protocol, Tick};
 use tyrex::data::{Schema, Table, Value};
 use tyrex::explain::{
-    Candidate, Explainer, Gate, GateReport, Part, PromiseStatus, PromisedProbability, Reference,
-    Repair, Request, Tally, UnlabelledRows, Values, WrittenPromise,
+    Explainer, Gate, GateCandidate, GateReport, Part, PromiseStatus, PromisedProbability,
+    Reference, Repair, Request, Tally, UnlabelledRows, Values, WrittenPromise,
 };
 use tyrex::model::{Model, TrainParams};
 use tyrex::report::gate_html;
@@ -90,8 +90,8 @@ fn gate() -> Gate {
     Gate { by, ..Gate::new(request()) }
 }
 
-fn candidates<'a>(all: &'a [(&str, Explainer)]) -> Vec<Candidate<'a>> {
-    let one = |(name, explainer): &'a (&str, Explainer)| Candidate {
+fn candidates<'a>(all: &'a [(&str, Explainer)]) -> Vec<GateCandidate<'a>> {
+    let one = |(name, explainer): &'a (&str, Explainer)| GateCandidate {
         name: (*name).to_owned(),
         explainer,
         has_only_promises: false,
@@ -469,7 +469,7 @@ fn what_does_not_fit_is_unreadable_and_counts_as_broken() {
 fn without_data_rows_no_repair_is_another_persons_row() {
     let explainer = limit(5.0);
     let candidate =
-        Candidate { name: "m".to_owned(), explainer: &explainer, has_only_promises: true };
+        GateCandidate { name: "m".to_owned(), explainer: &explainer, has_only_promises: true };
     let mut min_cost = request();
     min_cost.method =
         tyrex::counterfactual::MethodSpec::named("trex-o", Protocol::Product).unwrap();
@@ -510,7 +510,7 @@ fn what_makes_no_sense_is_refused() {
     let refusal = |gate: &Gate, names: &[&str], promises: &[WrittenPromise]| {
         let candidates: Vec<_> = names
             .iter()
-            .map(|name| Candidate {
+            .map(|name| GateCandidate {
                 name: (*name).to_owned(),
                 explainer: &m,
                 has_only_promises: false,

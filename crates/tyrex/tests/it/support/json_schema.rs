@@ -11,7 +11,7 @@ pub(crate) struct Schemas {
     named: BTreeMap<String, Value>,
 }
 
-/// What a schema here may say; anything else would go unchecked.
+/// The supported keywords; another one would go unchecked.
 const KNOWN: [&str; 17] = [
     "$ref",
     "additionalProperties",
@@ -50,7 +50,7 @@ impl Schemas {
         Self { root, named }
     }
 
-    /// What is wrong with a document.
+    /// The problems of a document.
     pub(crate) fn problems(&self, value: &Value) -> Vec<String> {
         let mut problems = Vec::new();
         self.check("", &self.root, value, &mut problems);

@@ -35,7 +35,8 @@ pub(crate) fn golden(name: &str) -> PathBuf {
 
 /// The terms of a certificate with the theorem only.
 pub(crate) fn theorem_only(probability: f64, theorem: TheoremTerms) -> Terms {
-    Terms { probability, confidence: 0.95, theorem: Some(theorem), delta: None, radius: None }
+    let theorem = Some(theorem);
+    Terms { probability, confidence: 0.95, theorem, delta: None, radius: None, forest: false }
 }
 
 /// The explainer with a few retrained models, for the methods that search over models.

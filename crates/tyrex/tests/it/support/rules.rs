@@ -8,7 +8,7 @@ use tyrex::data::{FeatureKind, Row, Schema, Value};
 
 use super::schemas::world;
 
-/// What is drawn to make an action, and to make a rule.
+/// The random numbers for an action, and for a rule.
 type Draw = (u8, f64, f64);
 
 /// A schema with actions and rules, rows that fit its features, and numbers for points.
@@ -117,7 +117,7 @@ fn sum(schema: &Schema, rule: &Rule, row: &Row) -> Option<f64> {
     Some(sum)
 }
 
-/// What a row breaks, by the words of the documentation rather than by the code under test.
+/// The rules that a row breaks, by the documentation and not by the code under test.
 pub(crate) fn broken(schema: &Schema, factual: &Row, row: &Row) -> Vec<String> {
     let mut found = Vec::new();
     for (position, feature) in schema.features.iter().enumerate() {

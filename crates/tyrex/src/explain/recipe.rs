@@ -132,7 +132,7 @@ impl Explainer {
         let reference_points = training_points(&reference, &self.points);
         let reference = Arc::new(reference);
         let (has_own_rows, plausibility) = (Arc::default(), Arc::default());
-        let made = Self { reference, reference_points, has_own_rows, plausibility, ..self.clone() };
+        let made = Self { reference, has_own_rows, reference_points, plausibility, ..self.clone() };
         made.has_own_rows(recipe).then_some(made)
     }
 

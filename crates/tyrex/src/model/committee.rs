@@ -38,6 +38,13 @@ pub(crate) struct CommitteeScratch {
     of_point: Vec<Line>,
 }
 
+impl CommitteeScratch {
+    /// The logits of the last point that each model read.
+    pub(crate) fn last_logits(&self) -> &[f32] {
+        &self.logits
+    }
+}
+
 impl fmt::Debug for Committee {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Committee").field("models", &self.models.len()).finish_non_exhaustive()
@@ -96,11 +103,6 @@ impl Committee {
     pub(crate) fn logits<'s>(&self, x: &[f32], scratch: &'s mut CommitteeScratch) -> &'s [f32] {
         self.first_sums(0..self.bias.len(), x, scratch);
         (0..self.models.len()).for_each(|index| self.forward(index, x, scratch));
-        &scratch.logits
-    }
-
-    /// The logits in the scratch space: those of the last point that each model read.
-    pub(crate) fn last_logits<'s>(&self, scratch: &'s CommitteeScratch) -> &'s [f32] {
         &scratch.logits
     }
 

@@ -253,7 +253,7 @@ impl Sample<'_> {
         let total = self.len() as f64 + sums.len() as f64;
         let components = mixture.components.iter().zip(sums).map(|(old, sums)| {
             let log_weight = libm::log((sums.weight + 1.0) / total);
-            let log_levels = self.log_levels(sums, frequencies);
+            let log_levels = log_levels(sums, frequencies);
             if sums.weight < 1.0 {
                 // Almost no row is left.
                 let (mean, noise) = (old.mean.clone(), old.noise.clone());
@@ -290,12 +290,6 @@ impl Sample<'_> {
             Component::new(log_weight, mean, noise, loadings, rank, log_levels)
         });
         Mixture { components: components.collect() }
-    }
-
-    fn log_levels(&self, sums: &Sums, frequencies: &[f64]) -> Vec<f64> {
-        let shares = sums.levels.iter().zip(frequencies);
-        let total = sums.weight + PSEUDO_ROWS;
-        shares.map(|(count, all)| libm::log((count + PSEUDO_ROWS * all) / total)).collect()
     }
 
     /// Components around centres that are far from each other (k-means++), with loadings that are
@@ -338,7 +332,7 @@ impl Sample<'_> {
                 }
             }
             let log_weight = libm::log((sums.weight + 1.0) / total);
-            let log_levels = self.log_levels(sums, &frequencies);
+            let log_levels = log_levels(sums, &frequencies);
             Component::new(log_weight, mean, noise, loadings, rank, log_levels)
         });
         Mixture { components: components.collect() }
@@ -352,7 +346,7 @@ impl Sample<'_> {
         while centres.len() < count {
             let last = &centres[centres.len() - 1];
             for (index, square) in squares.iter_mut().enumerate() {
-                *square = square.min(self.square(self.row(index), last));
+                *square = square.min(square(self.row(index), last));
             }
             let total: f64 = squares.iter().sum();
             let mut left = rng.random_range(0.0..1.0) * total;
@@ -368,7 +362,7 @@ impl Sample<'_> {
 
     fn nearest(&self, centres: &[Vec<f64>]) -> Vec<usize> {
         let of_row = |row: &[f64]| {
-            let squares = centres.iter().map(|centre| self.square(row, centre));
+            let squares = centres.iter().map(|centre| square(row, centre));
             let least = |best: (usize, f64), (index, square): (usize, f64)| {
                 if square < best.1 { (index, square) } else { best }
             };
@@ -376,10 +370,18 @@ impl Sample<'_> {
         };
         self.coordinates.par_chunks(self.width.max(1)).map(of_row).collect()
     }
+}
 
-    fn square(&self, a: &[f64], b: &[f64]) -> f64 {
-        a.iter().zip(b).map(|(a, b)| (a - b).clamp(-FAR, FAR).powi(2)).sum()
-    }
+/// The squared distance of two rows, without overflow.
+fn square(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| (a - b).clamp(-FAR, FAR).powi(2)).sum()
+}
+
+/// The logarithms of the shares of levels, with the prior's rows.
+fn log_levels(sums: &Sums, frequencies: &[f64]) -> Vec<f64> {
+    let shares = sums.levels.iter().zip(frequencies);
+    let total = sums.weight + PSEUDO_ROWS;
+    shares.map(|(count, all)| libm::log((count + PSEUDO_ROWS * all) / total)).collect()
 }
 
 /// The logarithm of the priors, up to a constant.

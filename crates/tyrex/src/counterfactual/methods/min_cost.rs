@@ -169,7 +169,7 @@ impl Closest<'_> {
 impl Closest<'_> {
     /// The nearest data point that passes as a row of the factual, made cheaper. Where both
     /// conditions bind, rounding may break either.
-    fn from_data(
+    fn nearest_row(
         &self,
         field: &mut dyn Field,
         factual: &Factual,
@@ -215,7 +215,7 @@ impl Method for Closest<'_> {
         let answer = conclude(&self.problem, factual, &mut field, test, best, Finish::Trim, meter)?;
         match answer {
             Answer::NotFound { .. } if self.problem.is_plausible() && !meter.is_spent() => {
-                Ok(self.from_data(&mut field, factual, test, meter)?.unwrap_or(answer))
+                Ok(self.nearest_row(&mut field, factual, test, meter)?.unwrap_or(answer))
             }
             answer => Ok(answer),
         }

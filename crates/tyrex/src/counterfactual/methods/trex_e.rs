@@ -319,38 +319,9 @@ impl Prepared<'_> {
         let search = min_cost::MinCost { precision, ..self.search };
         // Rounding decides most of what a row costs, and reads all models at every change.
         match field.alone().filter(|_| matches!(factual.domain, Domain::Relaxed)) {
-            Some(tail) => self.steps(search, tail, (*factual, active), test, start, meter),
+            Some(tail) => steps(search, tail, (*factual, active), test, start, meter),
             None => search.search(field, factual, test, start, meter),
         }
-    }
-
-    /// The same by steps with the models near the tail, until all models agree with the result.
-    fn steps(
-        &self,
-        search: min_cost::MinCost,
-        field: &mut Tail<'_>,
-        (factual, active): (&Factual, &mut Active),
-        test: Test,
-        start: &[f32],
-        meter: &mut Meter,
-    ) -> Result<Option<Candidate>> {
-        let Some(reading) = active.include(field, start, meter) else { return Ok(None) };
-        let mut reached = Candidate::new(start.to_vec(), reading);
-        loop {
-            let count = active.count();
-            let mut near = ActiveTail::new(field, active);
-            let found = search.search(&mut near, factual, test, &reached.point, meter)?;
-            let Some(Candidate { point, reading: by_active, .. }) = found else { break };
-            let Some(reading) = active.include(field, &point, meter) else { break };
-            reached = Candidate::new(point, reading);
-            if test.passes(reading) || !test.passes(by_active) {
-                break;
-            }
-            if active.count() == count {
-                active.include_all(field);
-            }
-        }
-        Ok(Some(reached))
     }
 
     /// About the margin that the tuning models require, and a point there, by rough searches.
@@ -537,4 +508,32 @@ impl Prepared<'_> {
         let enough = short_of <= 0.0 && rejecting <= ((1.0 - self.spec.aim) * count).ceil();
         (!enough).then(|| short_of.max(LEAST_RAISE * deviation).max(STEP_MARGIN))
     }
+}
+
+/// The cheapest point by steps with the models near the tail, until all models agree with the result.
+fn steps(
+    search: min_cost::MinCost,
+    field: &mut Tail<'_>,
+    (factual, active): (&Factual, &mut Active),
+    test: Test,
+    start: &[f32],
+    meter: &mut Meter,
+) -> Result<Option<Candidate>> {
+    let Some(reading) = active.include(field, start, meter) else { return Ok(None) };
+    let mut reached = Candidate::new(start.to_vec(), reading);
+    loop {
+        let count = active.count();
+        let mut near = ActiveTail::new(field, active);
+        let found = search.search(&mut near, factual, test, &reached.point, meter)?;
+        let Some(Candidate { point, reading: by_active, .. }) = found else { break };
+        let Some(reading) = active.include(field, &point, meter) else { break };
+        reached = Candidate::new(point, reading);
+        if test.passes(reading) || !test.passes(by_active) {
+            break;
+        }
+        if active.count() == count {
+            active.include_all(field);
+        }
+    }
+    Ok(Some(reached))
 }

@@ -109,7 +109,7 @@ impl Active {
 
 /// The model in use and the search models near the tail at the last point that all models read.
 fn near(tail: &Tail<'_>) -> Vec<usize> {
-    let logits = tail.committee.last_logits(&tail.scratch);
+    let logits = tail.scratch.last_logits();
     let mut lowest: Vec<usize> = (1..=tail.weights.len()).collect();
     lowest.sort_by(|&a, &b| logits[a].total_cmp(&logits[b]).then(a.cmp(&b)));
     let least = LEAST_SHARE * tail.shape.models(tail.weights.len());

@@ -346,7 +346,7 @@ impl Sample<'_> {
         while centres.len() < count {
             let last = &centres[centres.len() - 1];
             for (index, square) in squares.iter_mut().enumerate() {
-                *square = square.min(square(self.row(index), last));
+                *square = square.min(squared_distance(self.row(index), last));
             }
             let total: f64 = squares.iter().sum();
             let mut left = rng.random_range(0.0..1.0) * total;
@@ -362,7 +362,7 @@ impl Sample<'_> {
 
     fn nearest(&self, centres: &[Vec<f64>]) -> Vec<usize> {
         let of_row = |row: &[f64]| {
-            let squares = centres.iter().map(|centre| square(row, centre));
+            let squares = centres.iter().map(|centre| squared_distance(row, centre));
             let least = |best: (usize, f64), (index, square): (usize, f64)| {
                 if square < best.1 { (index, square) } else { best }
             };
@@ -373,7 +373,7 @@ impl Sample<'_> {
 }
 
 /// The squared distance of two rows, without overflow.
-fn square(a: &[f64], b: &[f64]) -> f64 {
+fn squared_distance(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b).clamp(-FAR, FAR).powi(2)).sum()
 }
 

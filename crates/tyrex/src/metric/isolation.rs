@@ -140,11 +140,13 @@ mod tests {
         cases: Vec<Case>,
     }
 
+    /// Column, threshold, low, high and rows; column -2 is a leaf.
+    type Node = (i64, f64, i64, i64, usize);
+
     #[derive(Deserialize)]
     struct Case {
         rows: usize,
-        /// Column, threshold, low, high and rows of every node; column -2 is a leaf.
-        trees: Vec<Vec<(i64, f64, i64, i64, usize)>>,
+        trees: Vec<Vec<Node>>,
         points: Vec<Vec<f32>>,
         scores: Vec<f64>,
         verdicts: Vec<i8>,
@@ -163,16 +165,15 @@ mod tests {
     #[test]
     fn the_scores_are_scikit_learns_for_its_trees() {
         for case in golden() {
-            let node = |&(column, threshold, low, high, rows): &(i64, f64, i64, i64, usize)| {
-                match usize::try_from(column) {
-                    Ok(column) => Split::At {
-                        column,
-                        threshold,
-                        low: usize::try_from(low).unwrap(),
-                        high: usize::try_from(high).unwrap(),
-                    },
-                    Err(_) => Split::Leaf { rows },
-                }
+            let node = |&(column, threshold, low, high, rows): &Node| match usize::try_from(column)
+            {
+                Ok(column) => Split::At {
+                    column,
+                    threshold,
+                    low: usize::try_from(low).unwrap(),
+                    high: usize::try_from(high).unwrap(),
+                },
+                Err(_) => Split::Leaf { rows },
             };
             let trees = case.trees.iter().map(|tree| tree.iter().map(node).collect()).collect();
             let dim = case.points[0].len();

@@ -56,7 +56,7 @@ impl Votes {
 }
 
 /// Shares that sum to 1.
-fn normal(weights: Vec<f64>) -> Votes {
+fn normal(weights: &[f64]) -> Votes {
     let total: f64 = weights.iter().sum();
     Votes { shares: weights.iter().map(|weight| weight / total).collect() }
 }
@@ -133,7 +133,7 @@ proptest! {
         tilt in 0.05..20.0_f64,
     ) {
         prop_assume!(weights.iter().sum::<f64>() > 0.1);
-        let votes = normal(weights);
+        let votes = normal(&weights);
         let expected = votes.expected(|vote| tilted(vote, tilt));
         let failure = (trees as f64 * log_tail(expected, tilt)).exp();
         prop_assert!(1.0 - votes.kept(trees) <= failure * (1.0 + 1e-9) + 1e-12);
@@ -158,7 +158,7 @@ proptest! {
     #[test]
     fn more_votes_show_more(seed in 0..1000_u64) {
         let mut rng = Seed(seed).rng();
-        let votes = normal(vec![1.0, 1.0, 2.0, 3.0, 1.0]);
+        let votes = normal(&[1.0, 1.0, 2.0, 3.0, 1.0]);
         let (own, mut fresh) = (votes.drawn(50, &mut rng), votes.drawn(200, &mut rng));
         let before = bound(&own, &fresh, 0.95).unwrap();
         fresh[0] = 1.0;
@@ -197,7 +197,6 @@ fn simulated(world: impl Fn(&mut crate::seed::Rng) -> Votes, seed: u64) -> [f64;
     let share = wrong as f64 / WORLDS as f64;
     // Three standard errors.
     assert!(share <= ALPHA + 3.0 * (ALPHA * (1.0 - ALPHA) / WORLDS as f64).sqrt(), "{share}");
-    println!("wrong {share:.4}, means of bound, whole forests, truth {sums:.3?}");
     [share, sums[0], sums[1], sums[2]]
 }
 
@@ -221,7 +220,7 @@ fn shares_keep_the_stated_confidence() {
         |rng| {
             let middle = rng.random_range(0.45..0.75);
             let level = |k: u32| -> f64 { (-(f64::from(k) / 10.0 - middle).powi(2) / 0.02).exp() };
-            normal((0..=10).map(level).collect())
+            normal(&(0..=10).map(level).collect::<Vec<_>>())
         },
         2,
     );
@@ -234,7 +233,7 @@ fn mixtures_of_whole_votes_and_shares_keep_the_stated_confidence() {
     let [_, bound, forests, _] = simulated(
         |rng| {
             let (p, some) = (rng.random_range(0.45..0.8), rng.random_range(0.0..0.1));
-            normal(vec![1.0 - p, some * 0.3, some * 0.5, some * 0.2, p])
+            normal(&[1.0 - p, some * 0.3, some * 0.5, some * 0.2, p])
         },
         3,
     );

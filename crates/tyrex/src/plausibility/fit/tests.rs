@@ -14,6 +14,7 @@ fn rows(seed: u64, count: usize) -> Vec<f64> {
     flat
 }
 
+#[expect(clippy::single_range_in_vec_init, reason = "one group: the columns 0 and 1")]
 fn sample(flat: &[f64]) -> Sample<'_> {
     Sample { coordinates: flat, numbers: 2, width: 4, groups: &[0..2] }
 }

@@ -43,8 +43,8 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
     let mut ask = ask(&args.search, args.source.protocol)?;
     ask.promise = args.promise;
     ask.confidence = args.confidence.unwrap_or(ask.confidence);
-    ask.request()?;
     ask.models = args.models;
+    ask.request()?;
     ask.change = retrain::change(&args.change)?;
     let (training, seed) = (Some(&args.training), Seed(ask.seed));
     let reference = args.reference.reference.as_deref();

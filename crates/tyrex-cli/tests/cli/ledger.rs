@@ -47,7 +47,7 @@ fn a_ledger_is_kept_as_the_golden_files_say() {
     place.done("ledger close 2 --as fulfilled --ledger advice.db");
     let subject = place.json("ledger show 3 --ledger advice.db");
     let subject = subject["subject"].as_str().unwrap();
-    let forgot = place.done(&format!("ledger forget {subject} --ledger advice.db"));
+    let forgot = place.done(&format!("ledger forget '{subject}' --ledger advice.db"));
     assert!(forgot.starts_with("Forgot 1 promise\n  entries  3\n"), "{forgot}");
     let pages = [
         place.done("ledger list --ledger advice.db"),

@@ -94,7 +94,7 @@ fn side_effects_happen() {
     let list = "ledger list --ledger a.db";
     let subject = place.json(&list)["entries"][0]["subject"].clone();
     let subject = subject.as_str().unwrap().to_owned();
-    let forget = format!("ledger forget {subject} --ledger a.db");
+    let forget = format!("ledger forget '{subject}' --ledger a.db");
     assert_eq!(code(place.command(&forget).stdout(closed())), 0);
     assert!(!place.done(&list).contains(&subject));
     let entry = "ledger close 2 --as withdrawn --ledger a.db";

@@ -98,6 +98,10 @@ impl Change for AdversarialWeights {
         ascent.run(&network, self.slack).map(Member::Made)
     }
 
+    fn repeats(&self) -> bool {
+        true
+    }
+
     fn epochs(&self, _: &TrainParams) -> f64 {
         0.0
     }

@@ -62,6 +62,10 @@ impl Change for Dropout {
         Mlp::new(base.network.dim(), &layers, base.network.output()).map(Member::Made)
     }
 
+    fn repeats(&self) -> bool {
+        true
+    }
+
     fn epochs(&self, _: &TrainParams) -> f64 {
         0.0
     }

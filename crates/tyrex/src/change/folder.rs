@@ -142,13 +142,14 @@ impl Ensemble {
             let count = manifest.members.len();
             return Err(wrong(format!("{count} members, expected at most {MOST_MEMBERS}")));
         }
-        // One that counts twice would make a certificate surer than its models are.
+        // A copy that counts twice would make a certificate surer than its models are.
+        let repeats = manifest.change.repeats();
         let (mut files, mut models) = (BTreeSet::new(), BTreeMap::new());
         for ManifestEntry { file, fingerprint } in &manifest.members {
             if !files.insert(file) {
                 return Err(wrong(format!("`{file}` is listed twice, expected each member once")));
             }
-            if let Some(other) = models.insert(fingerprint, file) {
+            if let Some(other) = models.insert(fingerprint, file).filter(|_| !repeats) {
                 return Err(wrong(format!(
                     "`{file}` is the same model as `{other}`, expected models that were each \
                      retrained"

@@ -17,6 +17,11 @@ pub(super) trait Change {
     /// How a member is made. All its randomness comes from the seed.
     fn member<'a>(&self, base: &Base<'a>, seed: Seed) -> Result<Member<'a>>;
 
+    /// Whether two members may be equal by chance, since there are few different ones.
+    fn repeats(&self) -> bool {
+        false
+    }
+
     /// The mean number of epochs of a member, to estimate the time.
     fn epochs(&self, params: &TrainParams) -> f64 {
         params.epochs as f64

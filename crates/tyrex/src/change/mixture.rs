@@ -85,6 +85,10 @@ impl Change for Mixture {
         self.changes[drawn].kind().member(base, seed)
     }
 
+    fn repeats(&self) -> bool {
+        self.changes.iter().any(ModelChange::repeats)
+    }
+
     fn epochs(&self, params: &TrainParams) -> f64 {
         let total: f64 = self.changes.iter().map(|change| change.epochs(params)).sum();
         total / self.changes.len() as f64

@@ -136,6 +136,11 @@ impl ModelChange {
         self.kind().description()
     }
 
+    /// Whether two models may be equal by chance.
+    fn repeats(&self) -> bool {
+        self.kind().repeats()
+    }
+
     /// The epochs that a model takes on average, if its base was trained with `params`.
     pub fn epochs(&self, params: &TrainParams) -> f64 {
         self.kind().epochs(params)

@@ -102,7 +102,11 @@ async fn a_wrong_field_is_named_in_words_of_json() {
             &["one field"],
         ),
         (json!({"actions": {"age": 3}}), "actions.age", &["found 3, expected a name"]),
-        (json!({"actions": {"age": {"within": 3}}}), "actions.age.within", &["found 3", "2"]),
+        (
+            json!({"actions": {"age": {"within": 3}}}),
+            "actions.age.within",
+            &["found 3", "two numbers"],
+        ),
         (json!({"actions": {"age": {"within": [1, "x"]}}}), "actions.age.within[1]", &["a number"]),
         (json!({"actions": {"purpose": {"within": [0, 1]}}}), "actions.purpose", &["within"]),
         (json!({"budget": 3}), "budget", &["found 3, expected an object"]),

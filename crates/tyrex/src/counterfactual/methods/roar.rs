@@ -8,16 +8,19 @@
 //!
 //! Deviations. The authors fit the plane once, around the factual (by LIME for networks), and
 //! weigh cost against loss; here the plane is the model's own at `x'`, where it is exact, and
-//! the loss is a constraint.
+//! the loss is a constraint. Where answers have to be usual, the search starts again from the
+//! nearest usual data points that the model accepts, until it finds an answer.
 
 use serde::{Deserialize, Serialize};
 
 use crate::counterfactual::field::{Field, Logit, Reader};
 use crate::counterfactual::plausible::OF_LOGITS;
-use crate::counterfactual::search::min_cost;
+use crate::counterfactual::search::neighbours::Neighbours;
+use crate::counterfactual::search::{Test, min_cost};
 use crate::counterfactual::{Answer, Factual, Meter, Method, Problem};
 use crate::error::{Error, Result};
 use crate::measure::{Gauge, Prediction, Reading};
+use crate::model::THRESHOLD;
 use crate::seed::Seed;
 
 use super::min_cost::ACCEPTED;
@@ -71,6 +74,7 @@ impl Spec for Roar {
         if self.steps == 0 {
             return Err(Error::param("steps", 0, "at least 1"));
         }
+        let gauge = || Gauge::new(Prediction {}, problem.model, &unread(problem.model)?);
         Ok(Box::new(Prepared {
             problem: *problem,
             delta: self.delta,
@@ -80,7 +84,11 @@ impl Spec for Roar {
                 margin: 1e-3,
                 precision: min_cost::Precision::FINE,
             },
-            gauge: Gauge::new(Prediction {}, problem.model, &unread(problem.model)?)?,
+            gauge: gauge()?,
+            neighbours: problem
+                .is_plausible()
+                .then(|| gauge().map(|gauge| Neighbours::new(problem, gauge)))
+                .transpose()?,
         }))
     }
 }
@@ -129,13 +137,28 @@ struct Prepared<'a> {
     delta: f64,
     search: min_cost::MinCost,
     gauge: Gauge<'a>,
+    /// The starts of further searches for usual answers.
+    neighbours: Option<Neighbours<'a>>,
 }
+
+/// The most data points that are tried as a start.
+const STARTS: usize = 50;
 
 impl Method for Prepared<'_> {
     fn find(&self, factual: &Factual, meter: &mut Meter) -> Result<Answer> {
         let field = WorstCase { logit: Logit(Reader::new(&self.gauge)), delta: self.delta };
         let mut field = self.problem.usual(field, OF_LOGITS);
-        let best = self.search.search(&mut field, factual, ACCEPTED, factual.point, meter)?;
+        let mut best = self.search.search(&mut field, factual, ACCEPTED, factual.point, meter)?;
+        let near = Test { threshold: f64::from(THRESHOLD) };
+        let start = self.neighbours.as_ref().and_then(|neighbours| {
+            neighbours.nearest(&factual.relaxed(), self.problem.norm, near, STARTS, meter)
+        });
+        if let Some(start) = start
+            && !best.as_ref().is_some_and(|best| ACCEPTED.passes(best.reading))
+        {
+            let again = self.search.search(&mut field, factual, ACCEPTED, &start.point, meter)?;
+            best = again.or(best);
+        }
         conclude(&self.problem, factual, &mut field, ACCEPTED, best, Finish::Trim, meter)
     }
 }

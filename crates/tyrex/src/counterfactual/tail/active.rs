@@ -24,7 +24,8 @@ pub(crate) struct ActiveTail<'t, 'a> {
 
 /// A model with a smaller weight is not near the tail.
 const LEAST_WEIGHT: f64 = 1e-5;
-/// An active model with a smaller weight has no backward pass.
+/// An active model with a smaller weight has no backward pass, unless all models are active: then
+/// the gradient is that of the tail.
 const LEAST_IN_GRADIENT: f64 = 1e-3;
 /// The least number of active models, as a multiple of the models in the tail.
 const LEAST_SHARE: f64 = 2.0;
@@ -63,7 +64,9 @@ impl Field for ActiveTail<'_, '_> {
         let (score, own, tail) = self.values(x);
         let weights = self.models[1..].iter().copied().zip(self.weights.iter().copied());
         let Tail { committee, scratch, .. } = &mut *self.tail;
-        let weights = weighty(own, tail, LEAST_IN_GRADIENT, weights);
+        let are_all = self.models.len() == committee.models().len();
+        let least = if are_all { super::LEAST_WEIGHT } else { LEAST_IN_GRADIENT };
+        let weights = weighty(own, tail, least, weights);
         committee.gradient(x, weights, scratch, gradient);
         Ok(Reading { score, value: field(own, tail) })
     }

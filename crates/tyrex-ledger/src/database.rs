@@ -363,7 +363,7 @@ impl Transaction {
     pub fn executor(&mut self) -> Either<&mut SqliteConnection, &mut Server> {
         match &mut self.connection {
             Either::Sqlite(own) => Either::Sqlite(own.as_mut()),
-            Either::Postgres(own) => Either::Postgres(own.as_mut()),
+            Either::Postgres(own) => Either::Postgres(own),
         }
     }
 

@@ -53,7 +53,7 @@ def test_a_credit_model_in_scikit_learn(tmp_path: Path) -> None:
     assert number(r"deviation: (\S+)", text) < 1e-4
     assert "network of scikit-learn (native)" in text
     # The draft, then the correction.
-    assert re.search(r"^age +integer +within", text, re.MULTILINE)
+    assert re.search(r"^age +integer +only-up", text, re.MULTILINE)
     assert re.search(r"^age +integer +years +only-up", text, re.MULTILINE)
     assert "No advice: " in text
     # Columns: found, mean cost, other seeds, other rows.

@@ -262,7 +262,7 @@ def test_pandas_gives_rows_their_labels_back(index: pd.Index) -> None:
     pd.testing.assert_index_equal(labelled.found.to_pandas().index, index[::2], exact=False)
     assert labelled[2].label == index[2]
     assert labelled.styled().to_html()
-    assert Explanations.from_json(labelled.to_json()).to_pandas().shape == (3, 11)
+    assert Explanations.from_json(labelled.to_json()).to_pandas().shape == (3, 12)
 
 
 def test_styled_marks_what_changes() -> None:

@@ -86,10 +86,12 @@ def disagreements(task, contestants, rounds, rows):
     # An engine too slow for all the work does a sample of it, which says little of its quality.
     whole = [c for c in contestants if not c.replies[-1].get("sample")]
     for field, tolerance in task.agree.items():
-        if not whole:
-            break
-        middle = statistics.median(c.mean(field) for c in whole)
-        for c in whole:
+        # An engine with another model of the same size has other results, and does not state them.
+        stating = [c for c in whole if field in c.replies[-1]]
+        if not stating:
+            continue
+        middle = statistics.median(c.mean(field) for c in stating)
+        for c in stating:
             # A share of few cases is coarse: three of them may differ in any event.
             allowed = tolerance + 3 / c.replies[-1].get("judged", float("inf"))
             if not abs(c.mean(field) - middle) <= allowed:

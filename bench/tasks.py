@@ -63,7 +63,8 @@ class Task:
     forest: Forest | None = None
     """The boosted model that it is about (boosted.py), if it is about trees."""
     on_request: bool = False
-    """Whether it is left out unless it is named: its engines need environments of their own."""
+    """Whether it is left out unless it is named: its engines need environments of their own, or its
+    models take long to train."""
     splits: bool = True
     """Whether two threads may also be two processes with one core each."""
     threads: tuple[int, ...] = (1,)
@@ -209,6 +210,17 @@ TASKS = {
             forest=Forest(trees=300, depth=6, columns=39, factuals=50),
             on_request=True,
             rounds=3,
+        ),
+        Task(
+            name="tree-score",
+            title="Scores of 300 boosted trees of depth 6 on 39 columns, all training rows",
+            unit="row",
+            subcommand="tree-score",
+            agree={"mean": 1e-6},
+            columns=("mean",),
+            aims=(Aim(("xgboost", "onnxruntime", "lightgbm"), 1.0),),
+            forest=Forest(trees=300, depth=6, columns=39, factuals=0),
+            on_request=True,
         ),
     ]
 }

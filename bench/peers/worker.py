@@ -102,6 +102,20 @@ def listed(points, found):
     return [point.tolist() if ok else None for point, ok in zip(points, found)]
 
 
+def serve_scores(version, problem, score, is_same_model=True):
+    """Serves the scores of all training rows."""
+
+    def one_round():
+        start = time.perf_counter()
+        scores = score()
+        seconds = time.perf_counter() - start
+        mean = {"mean": float(np.mean(scores, dtype=np.float64))} if is_same_model else {}
+        return {"seconds": seconds, "units": len(problem.x), **mean}
+
+    one_round()
+    serve(version, one_round)
+
+
 def serve_explainer(versions, problem, explain, count, more=dict):
     """Serves `explain(factual) -> point or None`, for `count` factuals spread evenly. A point that
     the model rejects counts as not found. `more()` are further fields of the reply."""

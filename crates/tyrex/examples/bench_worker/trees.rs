@@ -1,4 +1,5 @@
-//! Tasks about boosted trees: the closest point that the model accepts, and its proof.
+//! Tasks about boosted trees: the scores of rows, the closest point that the model accepts, and its
+//! proof.
 
 use std::ops::ControlFlow;
 
@@ -8,12 +9,30 @@ use tyrex::action::FeasibleSet;
 use tyrex::counterfactual::{
     Answer, Budget, Counterfactual, Factual, MethodSpec, Norm, Outcome, Problem, Protocol, find_all,
 };
+use tyrex::model::Model as _;
 use tyrex::model::files::{ImportOptions, ModelFile};
 
 use super::{Options, read_rows, serve};
 
 /// A cost that is larger than the proved bound by less, relatively, is the least.
 const SAME_COST: f64 = 1e-6;
+
+/// The scores of all training rows.
+pub(crate) fn score(options: &Options) -> Result<()> {
+    let folder = options.problem.as_ref().context("this task needs --problem")?;
+    rayon::ThreadPoolBuilder::new().num_threads(options.threads).build_global()?;
+    let file = ModelFile::read(&folder.join("model.json"), &ImportOptions::default())?;
+    let (rows, _) = read_rows(&folder.join("rows.bin"))?;
+    let round = || {
+        let start = std::time::Instant::now();
+        let scores = file.model().score(&rows);
+        let seconds = start.elapsed().as_secs_f64();
+        let mean = scores.iter().map(|&score| f64::from(score)).sum::<f64>() / rows.len() as f64;
+        Ok(json!({"seconds": seconds, "units": rows.len(), "mean": mean}))
+    };
+    round()?;
+    serve(round)
+}
 
 /// `min-cost` in L1, one factual after the other, from nothing: its preparation is timed too.
 pub(crate) fn advise(options: &Options, prove: bool) -> Result<()> {

@@ -7,7 +7,7 @@ import dice_ml
 import numpy as np
 import pandas as pd
 
-FACTUALS = 20
+FACTUALS = 4
 
 
 def main():

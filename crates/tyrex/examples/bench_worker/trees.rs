@@ -9,7 +9,6 @@ use tyrex::action::FeasibleSet;
 use tyrex::counterfactual::{
     Answer, Budget, Counterfactual, Factual, MethodSpec, Norm, Outcome, Problem, Protocol, find_all,
 };
-use tyrex::model::Model as _;
 use tyrex::model::files::{ImportOptions, ModelFile};
 
 use super::{Options, read_rows, serve};

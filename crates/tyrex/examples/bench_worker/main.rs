@@ -34,8 +34,7 @@ fn main() -> Result<()> {
     }
 }
 
-const TASKS: &str =
-    "train, gemm, stability, trex-i, trex-e, trex-nn, interval, tree-advice, tree-proof or \
+const TASKS: &str = "train, gemm, stability, trex-i, trex-e, trex-nn, interval, tree-advice, tree-proof or \
      tree-score";
 
 /// What every worker is told.

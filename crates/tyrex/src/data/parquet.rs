@@ -123,8 +123,14 @@ impl<R: ChunkReader + 'static> Reader<R> {
             let columns = (0..self.header.len())
                 .map(|index| {
                     let pages = group.get_column_page_reader(index).map_err(broken)?;
-                    let pages = Box::new(CheckedPages { pages, has_dictionary: false });
-                    Ok(get_column_reader(schema.column(index), pages))
+                    let column = schema.column(index);
+                    let pages = Box::new(CheckedPages {
+                        pages,
+                        has_dictionary: false,
+                        has_levels: column.max_def_level() > 0,
+                        is_text: column.physical_type() == Physical::BYTE_ARRAY,
+                    });
+                    Ok(get_column_reader(column, pages))
                 })
                 .collect::<Result<_>>()?;
             self.group = Group { columns, rows, read: 0 };
@@ -262,25 +268,52 @@ fn is_unsigned(column: &ColumnDescriptor) -> bool {
 }
 
 /// The pages of a column, checked before decoding: the decoder panics at a page that refers to a
-/// missing dictionary.
+/// missing dictionary, at one with fewer texts than it declares, and at levels in an encoding that
+/// no writer uses any more.
 struct CheckedPages {
     pages: Box<dyn PageReader>,
     has_dictionary: bool,
+    /// Whether the column may have missing cells.
+    has_levels: bool,
+    /// Whether its values are texts.
+    is_text: bool,
+}
+
+/// The length of a text, longer than a page: the decoder reports that the page ends before.
+const NO_TEXT: [u8; 4] = [0xff; 4];
+
+impl CheckedPages {
+    fn check(&mut self, page: &mut Page) -> Result<(), &'static str> {
+        let (buffer, encoding) = match page {
+            Page::DictionaryPage { buf, .. } => {
+                self.has_dictionary = true;
+                (buf, Encoding::PLAIN)
+            }
+            Page::DataPage { def_level_encoding, .. }
+                if self.has_levels && *def_level_encoding != Encoding::RLE =>
+            {
+                return Err("the levels have a deprecated encoding");
+            }
+            Page::DataPage { buf, encoding, .. } | Page::DataPageV2 { buf, encoding, .. } => {
+                (buf, *encoding)
+            }
+        };
+        let refers = matches!(encoding, Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY);
+        if refers && !self.has_dictionary {
+            return Err("a dictionary page is missing");
+        }
+        if self.is_text && encoding == Encoding::PLAIN {
+            *buffer = [buffer, NO_TEXT.as_slice()].concat().into();
+        }
+        Ok(())
+    }
 }
 
 impl PageReader for CheckedPages {
     fn get_next_page(&mut self) -> Result<Option<Page>, ParquetError> {
-        let page = self.pages.get_next_page()?;
-        match &page {
-            Some(Page::DictionaryPage { .. }) => self.has_dictionary = true,
-            Some(Page::DataPage { encoding, .. } | Page::DataPageV2 { encoding, .. }) => {
-                let refers =
-                    matches!(encoding, Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY);
-                if refers && !self.has_dictionary {
-                    return Err(ParquetError::General("a dictionary page is missing".to_owned()));
-                }
-            }
-            None => {}
+        let mut page = self.pages.get_next_page()?;
+        if let Some(page) = &mut page {
+            self.check(page).map_err(|problem| ParquetError::General(problem.to_owned()))?;
         }
         Ok(page)
     }

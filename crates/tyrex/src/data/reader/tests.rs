@@ -269,6 +269,42 @@ fn a_parquet_text_that_is_not_utf_8_is_an_error_with_its_row() {
     assert_eq!(assert_same("t.parquet", &bytes).unwrap_err(), expected);
 }
 
+/// The decoder panics at some pages that are not what the footer says.
+#[test]
+fn a_flipped_bit_of_a_parquet_file_is_no_panic() {
+    use ::parquet::data_type::{ByteArray, ByteArrayType};
+    use ::parquet::file::properties::WriterProperties;
+    use ::parquet::file::writer::SerializedFileWriter;
+    use ::parquet::schema::parser::parse_message_type;
+    let schema = "message table { optional binary name (STRING); }";
+    let read = |bytes| Table::from_bytes(Path::new("t.parquet"), bytes);
+    for with_dictionary in [true, false] {
+        let schema = parse_message_type(schema).unwrap();
+        let properties = WriterProperties::builder().set_dictionary_enabled(with_dictionary);
+        let mut bytes = Vec::new();
+        let mut file =
+            SerializedFileWriter::new(&mut bytes, schema.into(), properties.build().into())
+                .unwrap();
+        let mut group = file.next_row_group().unwrap();
+        let mut column = group.next_column().unwrap().unwrap();
+        let cells = ["north", "south", "north"].map(ByteArray::from);
+        let levels = Some(&[1, 1, 0, 1][..]);
+        column.typed::<ByteArrayType>().write_batch(&cells, levels, None).unwrap();
+        column.close().unwrap();
+        group.close().unwrap();
+        file.close().unwrap();
+        let table = read(bytes.clone()).unwrap();
+        assert_eq!(table.rows(), 4);
+        let mut refused = 0;
+        for bit in 0..8 * bytes.len() {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            refused += usize::from(read(flipped).is_err());
+        }
+        assert!(refused > bytes.len(), "{refused} of {} bits", 8 * bytes.len());
+    }
+}
+
 #[test]
 fn a_header_alone_is_one_batch_without_rows() {
     let expected = ["a", "b"].map(|name| (name.to_owned(), Vec::new()));

@@ -91,12 +91,29 @@ def to_json(what: str, document: Any) -> str:
 
     >>> to_json("training parameters", {"epochs": float("inf")})
     Traceback (most recent call last):
-    tyrex.errors.ParameterError: training parameters: found a number that is not finite
+    tyrex.errors.ParameterError: training parameters: `epochs` is inf, expected a finite number
     """
     try:
         return json.dumps(document, allow_nan=False, default=_plain)
-    except ValueError:
-        raise ParameterError(f"{what}: found a number that is not finite") from None
+    except ValueError as error:
+        raise ParameterError(f"{what}: {_not_finite(document) or error}") from None
+
+
+def _not_finite(value: Any, place: str = "") -> str | None:
+    """Where a number that is not finite stands.
+
+    >>> _not_finite({"actions": {"age": {"within": [18, float("nan")]}}})
+    '`actions.age.within.1` is nan, expected a finite number'
+    """
+    if isinstance(value, Real) and not math.isfinite(value):
+        return f"`{place}` is {value}, expected a finite number"
+    inner: Iterable[tuple[Any, Any]] = ()
+    if isinstance(value, Mapping):
+        inner = value.items()
+    elif isinstance(value, (list, tuple)):
+        inner = enumerate(value)
+    found = (_not_finite(own, f"{place}.{name}".lstrip(".")) for name, own in inner)
+    return next(filter(None, found), None)
 
 
 def training_json(params: Mapping[str, Any]) -> str:

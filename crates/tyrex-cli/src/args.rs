@@ -33,7 +33,7 @@ pub use serve::{
 pub use stability::StabilityArgs;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{ArgGroup, Parser, Subcommand, value_parser};
+use clap::{ArgGroup, Parser, Subcommand};
 use clap_complete::Shell;
 use tyrex::choice::Choice;
 use tyrex::counterfactual::Protocol;
@@ -78,7 +78,7 @@ pub struct GlobalArgs {
     #[arg(long, short, global = true, conflicts_with = "json")]
     pub quiet: bool,
     /// Threads to use; the result is the same with any number [default: all cores]
-    #[arg(long, global = true, value_name = "N", value_parser = value_parser!(u16).range(1..=1024))]
+    #[arg(long, global = true, value_name = "N", value_parser = between::<u16, 1, 1024>)]
     pub threads: Option<u16>,
     /// Folder of the data sets that are not built in; searched first, and the target of `data
     /// fetch`
@@ -355,13 +355,13 @@ pub struct TrainingArgs {
     #[arg(long, value_name = "N", value_parser = whole::<usize>, allow_negative_numbers = true)]
     pub batch: Option<usize>,
     /// Step size of Adam [default: 0.001]
-    #[arg(long, value_name = "RATE", allow_negative_numbers = true)]
+    #[arg(long, value_name = "RATE", value_parser = real, allow_negative_numbers = true)]
     pub learning_rate: Option<f64>,
     /// Penalty on squared weights [default: 0.0001]
-    #[arg(long, value_name = "PENALTY", allow_negative_numbers = true)]
+    #[arg(long, value_name = "PENALTY", value_parser = real, allow_negative_numbers = true)]
     pub l2: Option<f64>,
     /// Dropout: share of hidden units left out of each step [default: 0]
-    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SHARE", value_parser = real, allow_negative_numbers = true)]
     pub dropout: Option<f64>,
     /// Weights of the classes in the loss: none, balanced, or two numbers, the unfavourable
     /// class first [default: none]
@@ -389,6 +389,18 @@ fn one_of<C: Choice + Send + Sync>(choices: &'static [C]) -> impl TypedValuePars
 fn whole<N: TryFrom<u64>>(text: &str) -> Result<N, String> {
     let number = text.parse::<u64>().ok().and_then(|number| N::try_from(number).ok());
     number.ok_or_else(|| format!("expected a whole number from 0 to {}", u64::MAX))
+}
+
+/// A whole number in a range.
+fn between<N: TryFrom<u64>, const LEAST: u64, const MOST: u64>(text: &str) -> Result<N, String> {
+    let number = text.parse::<u64>().ok().filter(|number| (LEAST..=MOST).contains(number));
+    let number = number.and_then(|number| N::try_from(number).ok());
+    number.ok_or_else(|| format!("expected a whole number from {LEAST} to {MOST}"))
+}
+
+/// A number; the library knows which ones make sense.
+fn real(text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| "expected a number such as 0.5 or 1e-3".to_owned())
 }
 
 /// Widths of hidden layers; none for a linear model.

@@ -409,6 +409,7 @@ async fn open_file(path: &Path, shown: &str, opening: Opening) -> Result<[Sqlite
     if opening == Opening::MustExist && !path.exists() {
         return Err(Error::Absent { address: shown.to_owned() });
     }
+    check_is_file(path, shown)?;
     check_names(path, shown)?;
     if opening == Opening::MayCreate {
         create_private(path);
@@ -472,6 +473,18 @@ async fn read_only(path: &Path, shown: &str) -> Result<SqliteConnectOptions> {
     }
     connection.close().await?;
     Ok(options)
+}
+
+/// Rejects folders, devices and pipes, which SQLite would report as a disk error.
+fn check_is_file(path: &Path, shown: &str) -> Result<()> {
+    match path.metadata() {
+        Ok(metadata) if !metadata.is_file() => Err(Error::Unreachable {
+            address: shown.to_owned(),
+            problem: "this is not a file, expected a SQLite file or a postgres:// address"
+                .to_owned(),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Rejects a file with several names (hard links). SQLite keeps its log beside the name by which it

@@ -143,6 +143,15 @@ pub(crate) fn shortened(text: &str) -> String {
     }
 }
 
+/// A value for a message. Numbers that would take hundreds of digits have an exponent.
+pub(crate) fn brief(value: impl std::fmt::Display) -> String {
+    let text = value.to_string();
+    match text.parse::<f64>() {
+        Ok(number) if text.len() > 24 => format!("{number:e}"),
+        _ => text,
+    }
+}
+
 /// The text with long lines cut: an error may quote a very long line of a file.
 pub fn in_short_lines(text: &str) -> String {
     let cut = |line: &str| {
@@ -169,7 +178,7 @@ impl Error {
         value: impl std::fmt::Display,
         expected: impl Into<String>,
     ) -> Self {
-        Self::Param { name, value: format!("{value}"), expected: expected.into() }
+        Self::Param { name, value: brief(value), expected: expected.into() }
     }
 
     /// An [`Error::Field`].

@@ -6,7 +6,7 @@ use clap::builder::PossibleValuesParser;
 use tyrex::calibrate::{CalibrationMissing, CalibrationTest, TAUS};
 use tyrex::counterfactual::{MethodSpec, Norm};
 
-use super::{ChangeArgs, ModelArgs, ReferenceArgs, SourceArgs, TrainingArgs, choice, whole};
+use super::{ChangeArgs, ModelArgs, ReferenceArgs, SourceArgs, TrainingArgs, choice, real, whole};
 
 /// Arguments of `calibrate`.
 #[derive(Debug, clap::Args)]
@@ -26,10 +26,10 @@ pub struct CalibrateArgs {
     #[command(flatten)]
     pub model: ModelArgs,
     /// Expected share of valid counterfactuals under a retrained model [default: 0.95]
-    #[arg(long, value_name = "SHARE", allow_negative_numbers = true, help_heading = "Promise")]
+    #[arg(long, value_name = "SHARE", value_parser = real, allow_negative_numbers = true, help_heading = "Promise")]
     pub target: Option<f64>,
     /// Confidence that the chosen threshold reaches it [default: 0.95]
-    #[arg(long, value_name = "P", allow_negative_numbers = true, help_heading = "Promise")]
+    #[arg(long, value_name = "P", value_parser = real, allow_negative_numbers = true, help_heading = "Promise")]
     pub confidence: Option<f64>,
     /// How to count an applicant without a counterfactual [default: left-out]
     #[arg(long, value_name = "NAME", value_parser = choice::<CalibrationMissing>(), help_heading = "Promise")]
@@ -57,7 +57,7 @@ pub struct CalibrateArgs {
     #[arg(long, value_name = "N", value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Search")]
     pub k: Option<usize>,
     /// Standard deviation of the neighbours, in encoded columns [default: the protocol's; 0.1]
-    #[arg(long, value_name = "SIGMA", allow_negative_numbers = true, help_heading = "Search")]
+    #[arg(long, value_name = "SIGMA", value_parser = real, allow_negative_numbers = true, help_heading = "Search")]
     pub sigma: Option<f64>,
     /// Number of rejected applicants, from the first
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Search")]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use tyrex::certificate::Verdict;
 
-use super::{CellsArgs, ChangeArgs, ForceArgs, ImportArgs, TrainingArgs, one_of, whole};
+use super::{CellsArgs, ChangeArgs, ForceArgs, ImportArgs, TrainingArgs, one_of, real, whole};
 
 /// Arguments of `certify`.
 #[derive(Debug, clap::Args)]
@@ -68,18 +68,20 @@ pub struct CertifyArgs {
     #[arg(
         long,
         value_name = "DELTA",
+        value_parser = real,
         default_value_t = 0.01,
         allow_negative_numbers = true,
         help_heading = "Change"
     )]
     pub delta: f64,
     /// Largest change of any threshold of trees, for the interval tier [default: 0.01]
-    #[arg(long, value_name = "RADIUS", allow_negative_numbers = true, help_heading = "Change")]
+    #[arg(long, value_name = "RADIUS", value_parser = real, allow_negative_numbers = true, help_heading = "Change")]
     pub radius: Option<f64>,
     /// Probability with which the theorem's bound holds
     #[arg(
         long,
         value_name = "P",
+        value_parser = real,
         default_value_t = 0.9,
         allow_negative_numbers = true,
         help_heading = "Certificate"
@@ -89,6 +91,7 @@ pub struct CertifyArgs {
     #[arg(
         long,
         value_name = "P",
+        value_parser = real,
         default_value_t = 0.95,
         allow_negative_numbers = true,
         help_heading = "Certificate"
@@ -98,7 +101,7 @@ pub struct CertifyArgs {
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Certificate")]
     pub k: usize,
     /// Width of the draws in encoded columns [default: the one with the best bound]
-    #[arg(long, value_name = "SIGMA", allow_negative_numbers = true, help_heading = "Certificate")]
+    #[arg(long, value_name = "SIGMA", value_parser = real, allow_negative_numbers = true, help_heading = "Certificate")]
     pub sigma: Option<f64>,
     /// Seed of the draws; those of a search with the same seed are others
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole::<u64>, allow_negative_numbers = true, help_heading = "Certificate")]

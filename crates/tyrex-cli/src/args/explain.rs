@@ -9,7 +9,7 @@ use tyrex::explain::{Grouping, Threshold};
 use super::audit::grouping;
 use super::{
     CellsArgs, ChangeArgs, ForceArgs, ModelArgs, RecordArgs, ReferenceArgs, SourceArgs,
-    TrainingArgs, choice, whole,
+    TrainingArgs, choice, real, whole,
 };
 
 /// Arguments of `explain`.
@@ -43,7 +43,7 @@ pub struct ExplainArgs {
     /// Probability with which the next model must accept the advice: the search runs over retrained
     /// models (trex-e), and others certify it [default: 0.9 where models can be retrained and no
     /// other method is chosen]
-    #[arg(long, value_name = "P", allow_negative_numbers = true, conflicts_with_all = ["tau", "k", "sigma"], help_heading = "Search")]
+    #[arg(long, value_name = "P", value_parser = real, allow_negative_numbers = true, conflicts_with_all = ["tau", "k", "sigma"], help_heading = "Search")]
     pub promise: Option<f64>,
     /// With a promise, also state the share of promises that the next model keeps by group: by a
     /// column's levels or quartiles, or intervals between edges (age:25,40,60); may be repeated
@@ -53,7 +53,7 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "COLUMN", help_heading = "Search")]
     pub amount: Option<String>,
     /// Confidence of certificates, and of the promise [default: 0.95]
-    #[arg(long, value_name = "C", allow_negative_numbers = true, help_heading = "Search")]
+    #[arg(long, value_name = "C", value_parser = real, allow_negative_numbers = true, help_heading = "Search")]
     pub confidence: Option<f64>,
     /// Folder of retrained models: from `tyrex retrain`, or model files that you retrained, named
     /// search*, tune*, fresh*, or divided at random
@@ -108,14 +108,14 @@ pub struct SearchArgs {
     #[arg(long, value_name = "N", value_parser = whole::<usize>, allow_negative_numbers = true)]
     pub k: Option<usize>,
     /// Standard deviation of the neighbours, in encoded columns [default: the protocol's; 0.1]
-    #[arg(long, value_name = "SIGMA", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SIGMA", value_parser = real, allow_negative_numbers = true)]
     pub sigma: Option<f64>,
     /// Score that the model must give to an answer of `--method margin` [default: 0.7]
     #[arg(long, value_name = "S", value_parser = score, allow_negative_numbers = true)]
     pub score: Option<f64>,
     /// Least p-value of the advised row among accepted applicants of the reference: at 0.1, one
     /// accepted applicant of ten is less usual [default: none]
-    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    #[arg(long, value_name = "P", value_parser = real, allow_negative_numbers = true)]
     pub plausible: Option<f64>,
     /// Features that may change [default: those that the schema allows to change]
     #[arg(long, value_name = "FEATURES", value_delimiter = ',')]
@@ -131,7 +131,7 @@ pub struct SearchArgs {
     #[arg(long, value_name = "N", value_parser = whole::<u64>, allow_negative_numbers = true)]
     pub max_evaluations: Option<u64>,
     /// Maximum number of seconds for one applicant; the result then depends on the machine
-    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", value_parser = real, allow_negative_numbers = true)]
     pub max_seconds: Option<f64>,
     /// Do not compute R^ for the answers of methods that do not test it; min-cost then takes half
     /// the time

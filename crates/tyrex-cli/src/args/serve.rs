@@ -5,16 +5,16 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgGroup, Subcommand, value_parser};
+use clap::{ArgGroup, Subcommand};
 use tyrex_server::access::Role;
 use tyrex_server::log::LogFormat;
 
 use tyrex::explain::SERVED_MODELS;
 
-use super::{ChangeArgs, ModelArgs, TrainingArgs, choice};
+use super::{ChangeArgs, ModelArgs, TrainingArgs, between, choice};
 
 /// The most models that a service retrains for one model.
-const MOST_SERVED: usize = 1000;
+const MOST_SERVED: u64 = 1000;
 
 /// Arguments of `serve`.
 #[derive(Debug, clap::Args)]
@@ -54,7 +54,7 @@ pub struct ServeArgs {
     #[command(flatten)]
     pub model: ModelArgs,
     /// Models to retrain, to test which advice stays valid
-    #[arg(long, value_name = "N", default_value_t = SERVED_MODELS, value_parser = up_to::<MOST_SERVED>, allow_negative_numbers = true, help_heading = "Model and data")]
+    #[arg(long, value_name = "N", default_value_t = SERVED_MODELS, value_parser = between::<usize, 0, MOST_SERVED>, allow_negative_numbers = true, help_heading = "Model and data")]
     pub models: usize,
     /// Folder of retrained models, in place of those that the service would retrain: from `tyrex
     /// retrain`, or model files that you retrained, named search*, tune*, fresh*, or divided at
@@ -118,13 +118,13 @@ pub struct ReachArgs {
 #[command(next_help_heading = "Limits")]
 pub struct LimitArgs {
     /// Largest body of a request, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 8, value_parser = value_parser!(u32).range(1..=65536))]
+    #[arg(long, value_name = "MIB", default_value_t = 8, value_parser = between::<u32, 1, 65_536>)]
     pub max_body: u32,
     /// Largest body with files, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = value_parser!(u32).range(1..=65536))]
+    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = between::<u32, 1, 65_536>)]
     pub max_upload: u32,
     /// Memory for the bodies of all concurrent requests, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = value_parser!(u32).range(1..=1048576))]
+    #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = between::<u32, 1, 1_048_576>)]
     pub max_bodies: u32,
     /// Maximum number of rows in one request
     #[arg(long, value_name = "N", default_value = "10000")]
@@ -231,12 +231,6 @@ fn time(text: &str) -> Result<Duration, String> {
     };
     let number = number.parse::<u64>().ok().filter(|number| *number > 0).ok_or_else(expected)?;
     number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(|| expected().to_owned())
-}
-
-/// A whole number up to a limit.
-fn up_to<const MOST: usize>(text: &str) -> Result<usize, String> {
-    let number = text.parse().ok().filter(|&number| number <= MOST);
-    number.ok_or_else(|| format!("expected a whole number from 0 to {MOST}"))
 }
 
 #[cfg(test)]

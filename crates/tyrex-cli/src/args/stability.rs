@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use tyrex::measure::Gamma;
 
-use super::{CellsArgs, ForceArgs, ModelArgs, SourceArgs, choice, whole};
+use super::{CellsArgs, ForceArgs, ModelArgs, SourceArgs, choice, real, whole};
 
 /// Arguments of `stability`.
 #[derive(Debug, clap::Args)]
@@ -27,6 +27,7 @@ pub struct StabilityArgs {
     #[arg(
         long,
         value_name = "SIGMA",
+        value_parser = real,
         default_value_t = 0.1,
         allow_negative_numbers = true,
         help_heading = "Measure"

@@ -125,6 +125,13 @@ fn cause(error: engine::Error) -> anyhow::Error {
     match error {
         engine::Error::Library(error) => error.into(),
         engine::Error::Database(error) => error.into(),
+        engine::Error::Field { field, problem } if field == "ensemble" => Usage {
+            problem,
+            help: "pass --models 0 to serve the model without retrained models, or --ensemble \
+                   FOLDER with models that you retrained"
+                .to_owned(),
+        }
+        .into(),
         other => other.into(),
     }
 }

@@ -157,6 +157,18 @@ a score that the model does not require: explain --dataset german --method margi
     --score | at least 0.5 and below 1
 a score of another method: explain --dataset german --method min-cost --score 0.7
     score | unknown | a parameter of min-cost
+a p-value that is no number: explain --dataset german --plausible often
+    often | --plausible | expected a number such as 0.5
+a p-value of hundreds of digits: explain --dataset german --plausible 1e300
+    `plausible` is 1e300, expected a p-value between 0 and 1
+a p-value that no row can have: explain --dataset german --method nn --plausible 0.000001
+    `plausible` is 0.000001 | expected a p-value of at least
+a width that is no number: stability --dataset german --sigma wide
+    wide | --sigma | expected a number such as 0.5
+threads that are no number: data list --threads two
+    two | --threads | expected a whole number from 1 to 1024
+a proof for a network: explain --dataset german --method min-cost --prove
+    `prove` is true | trees | networks have none
 more neighbours than a machine can hold: explain --dataset german --k 18446744073709551615
     parameter `k` | at most 1048576 samples
 two sources: explain --dataset german --data loans.csv

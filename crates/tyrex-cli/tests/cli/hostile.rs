@@ -274,6 +274,39 @@ fn arguments_are_checked_before_the_work() {
     }
 }
 
+/// Some files have no end, and others are none.
+#[test]
+fn an_input_without_an_end_is_refused() {
+    let place = Place::with_loans();
+    place.done("train --epochs 5 LOANS --out m.onnx");
+    for name in ["zero.json", "zero.csv", "zero.jsonl", "zero.toml", "zero.onnx", "zero.db"] {
+        symlink("/dev/zero", place.path(name)).unwrap();
+    }
+    assert!(Command::new("mkfifo").arg(place.path("pipe.json")).status().unwrap().success());
+    let mut writer = Command::new("sh");
+    writer.args(["-c", "yes > pipe.json 2> /dev/null"]).current_dir(place.path(""));
+    let mut writer = writer.spawn().unwrap();
+    for (arguments, says) in [
+        ("ledger verify --ledger zero.db", "zero.db: this is not a file, expected a SQLite file"),
+        ("audit --ledger zero.db --model m.onnx", "zero.db: this is not a file, expected"),
+        ("certify --verify zero.json --model m.onnx", "zero.json: the file is larger than 256 MiB"),
+        ("certify --verify pipe.json --model m.onnx", "pipe.json: the file is larger than 256 MiB"),
+        (
+            "audit --counterfactuals zero.csv --model m.onnx",
+            "zero.csv: a row is longer than 64 MiB",
+        ),
+        ("explain --data zero.jsonl --model m.onnx", "zero.jsonl: a row is longer than 64 MiB"),
+        ("schema check zero.toml", "zero.toml: the file is larger than 64 MiB"),
+        (
+            "explain --data loans.csv --model zero.onnx",
+            "zero.onnx: the file is larger than 512 MiB",
+        ),
+    ] {
+        place.refused(arguments, &[says]);
+    }
+    let _ = writer.wait();
+}
+
 /// The output of a command on a terminal, which is interrupted after some seconds.
 fn on_a_terminal(place: &Place, seconds: u32, arguments: &str) -> Output {
     let command = place.command(arguments);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::{Place, audit};
+use crate::{LOANS_SCHEMA, Place, audit};
 
 /// A service that runs in a place.
 struct Running {
@@ -192,7 +192,20 @@ fn what_does_not_start_says_why() {
     let place = Place::with_loans();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    let cases: [(&str, &[&str]); 8] = [
+    place.write(
+        "card.json",
+        r#"{"scorecard": 1, "factor": 20, "offset": 0, "variables": [
+            {"name": "income", "missing": 0, "bins": [{"below": 40, "points": -20}, {"points": 20}]},
+            {"name": "age", "missing": 0, "bins": [{"points": 0}]},
+            {"name": "housing", "missing": 0, "bins": [{"levels": ["rent", "own", "free"], "points": 0}]},
+            {"name": "owner", "missing": 0, "bins": [{"levels": ["no", "yes"], "points": 0}]}]}"#,
+    );
+    place.write("raw.toml", &format!("{LOANS_SCHEMA}\n[model]\ninput = \"raw\"\n"));
+    let cases: [(&str, &[&str]); 9] = [
+        (
+            "--port 0 --model card.json --data loans.csv --schema raw.toml",
+            &["only networks can be trained again", "--models 0", "--ensemble FOLDER"],
+        ),
         ("--models 1000000", &["--models", "expected a whole number from 0 to 1000"]),
         (&format!("--port {port}"), &["cannot listen on 127.0.0.1", "another --port"]),
         ("--address 0.0.0.0:0", &["tokens are required", "tyrex token create"]),

@@ -20,6 +20,8 @@ const SUBJECT: &str = "canary-of-the-ledger";
 /// The row of that applicant.
 const ROW: usize = 5;
 const MODEL: &str = "canary";
+/// Fields that say something about advice for an applicant, by the rows of others.
+const ABOUT_ADVICE: [&str; 4] = ["usual", "plausibility", "apart", "proof"];
 const ARROW: &str = "application/vnd.apache.arrow.stream";
 
 /// Numbers as they are, so that the coordinates of a point are the values of the row.
@@ -33,14 +35,19 @@ feature = [
 ]
 "#;
 
-/// Twenty people; the applicant is neither the poorest nor the richest, since the least and the
-/// largest value of a feature are part of a model's description.
+/// People, enough of them accepted to say how usual an answer is. The applicant is neither the poorest
+/// nor the richest, since the least and the largest value of a feature are part of a model's
+/// description.
 fn rows() -> String {
     let mut csv = String::from("income,age,paid\n");
-    for row in 0..20_u16 {
-        let income = if usize::from(row) == ROW { INCOME } else { 5000.0 * f32::from(row + 1) };
+    for row in 0..110_u16 {
+        let income = match usize::from(row) {
+            ROW => INCOME,
+            0..10 => 5000.0 * f32::from(row + 1),
+            _ => 50_000.0 + 900.0 * f32::from(row),
+        };
         let paid = if row < 10 { "no" } else { "yes" };
-        csv += &format!("{income},{},{paid}\n", 20 + row);
+        csv += &format!("{income},{},{paid}\n", 20 + row % 40);
     }
     csv
 }
@@ -259,6 +266,14 @@ fn stored_applicants_are_seen_by_nobody_below_explain() {
     for role in [None, Some(Role::Read)] {
         let asker = Asker::of(&server, role);
         assert_eq!(revealing(&asker, &calls), BTreeSet::new(), "{role:?}");
+        for call in &calls {
+            let answer = asker.ask(call, "application/json");
+            let Ok(document) = serde_json::from_slice::<Value>(&answer.body) else { continue };
+            let mut names = BTreeSet::new();
+            keys(&document, &mut names);
+            let shown: Vec<_> = ABOUT_ADVICE.iter().filter(|name| names.contains(**name)).collect();
+            assert!(shown.is_empty(), "{role:?} {}: {shown:?}", call.operation);
+        }
     }
     let reader = Asker::of(&server, Some(Role::Read));
     for path in ["/v1/stability", "/v1/survival", "/v1/certify"] {

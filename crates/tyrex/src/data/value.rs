@@ -46,8 +46,23 @@ impl Value {
         if number.fract() == 0.0 || !(-4.0..6.0).contains(&size) {
             return self.to_string();
         }
-        let text = format!("{number:.*}", (5.0 - size) as usize);
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        with_decimals(*number, (5.0 - size) as usize)
+    }
+
+    /// The same for the end of a change, rounded away from its start: a change to the number in this
+    /// text goes as far as one to the value, and not just not far enough.
+    pub(crate) fn for_people_from(&self, start: &Self) -> String {
+        let text = self.for_people();
+        let (Self::Number(end), Self::Number(start)) = (self, start) else { return text };
+        let Some(shown) = parse_number(&text) else { return text };
+        let rises = end > start;
+        if shown == *end || (shown > *end) == rises {
+            return text;
+        }
+        // It was rounded, so it has the decimals of six significant digits.
+        let decimals = (5.0 - end.abs().log10().floor()) as usize;
+        let unit = libm::pow(10.0, -(decimals as f64));
+        with_decimals(if rises { shown + unit } else { shown - unit }, decimals)
     }
 
     /// Whether a cell with this text means this value: numbers are compared by value, text exactly.
@@ -58,6 +73,12 @@ impl Value {
             Self::Missing => false,
         }
     }
+}
+
+/// A number with at most so many decimals.
+fn with_decimals(number: f64, decimals: usize) -> String {
+    let text = format!("{number:.decimals$}");
+    if decimals == 0 { text } else { text.trim_end_matches('0').trim_end_matches('.').to_owned() }
 }
 
 impl fmt::Display for Value {

@@ -6,7 +6,7 @@ use crate::data::encode::{Affine, Block, Coding};
 use crate::data::schema::{ModelInput, Scaling};
 use crate::data::{Encoder, Feature, Schema, Value, listed};
 use crate::error::{Error, Result};
-use crate::model::files::{Category, Core, InputBlock as Step, Inputs, ModelFile};
+use crate::model::files::{Category, Core, InputBlock as Step, InputColumn, Inputs, ModelFile};
 use crate::model::trees::Substitute;
 
 /// The encoding of the columns that the model file takes: the one in the file, the one of a model
@@ -279,6 +279,32 @@ fn level(feature: &Feature, category: &Category) -> Value {
     })
 }
 
+/// Checks that columns can be taken by position, although the model names them and no name is that of
+/// a feature: the names on one side must be numbered, or there is one column only.
+fn in_order(schema: &Schema, columns: &[InputColumn]) -> Result<()> {
+    let theirs: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+    let ours: Vec<&str> = schema.features.iter().map(|feature| feature.name.as_str()).collect();
+    if theirs.len() == 1 || are_numbered(&theirs) || are_numbered(&ours) {
+        return Ok(());
+    }
+    Err(Error::schema(format!(
+        "the model names its columns {}, and no feature has one of these names: the features are {}; \
+         rename the features, or the columns in the model file",
+        listed(&theirs),
+        listed(&ours)
+    )))
+}
+
+/// Whether names are the same but for their numbers, which count from 0 or 1: `f0`, `f1`, ...
+fn are_numbered(names: &[&str]) -> bool {
+    let Some(first) = names.first() else { return false };
+    let stem = first.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    let number = |name: &&str| name.strip_prefix(stem)?.parse::<usize>().ok();
+    [0, 1]
+        .into_iter()
+        .any(|start| names.iter().map(number).eq((start..).take(names.len()).map(Some)))
+}
+
 /// The feature of each raw column: by name, or by position if the model has no names.
 fn assigned<'a>(schema: &'a Schema, inputs: &Inputs) -> Result<Vec<&'a Feature>> {
     // LightGBM writes `_` for a space.
@@ -291,6 +317,7 @@ fn assigned<'a>(schema: &'a Schema, inputs: &Inputs) -> Result<Vec<&'a Feature>>
         Inputs::Columns(columns)
             if columns.iter().all(|column| by_name(&column.name).is_none()) =>
         {
+            in_order(schema, columns)?;
             None
         }
         Inputs::Columns(columns) => Some(columns),

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Advice, FeatureChange};
+use crate::data::schema::Action;
 use crate::data::{Feature, FeatureKind, Value};
 
 /// One change in words.
@@ -66,11 +67,21 @@ impl FeatureChange {
             _ => value.for_people(),
         };
         let named = matches!(kind, FeatureKind::Categorical { .. } | FeatureKind::Flag { .. });
-        let quoted = |value: &Value| match value {
-            Value::Missing => plain(value),
-            Value::Number(_) if !named => plain(value),
-            _ => format!("`{}`", plain(value)),
+        // A change to the number in words has to pass as well.
+        let end = match to {
+            Value::Number(_) if !alike && !named => {
+                let beyond = to.for_people_from(from);
+                let is_allowed = beyond.parse().is_ok_and(|number| is_allowed(feature, number));
+                if is_allowed { beyond } else { to.to_string() }
+            }
+            _ => plain(to),
         };
+        let quoted = |value: &Value, words: &str| match value {
+            Value::Missing => words.to_owned(),
+            Value::Number(_) if !named => words.to_owned(),
+            _ => format!("`{words}`"),
+        };
+        let start = plain(from);
         let unit = match (unit, to) {
             (Some(unit), Value::Number(_)) if kind.is_number() => format!(" {unit}"),
             _ => String::new(),
@@ -81,12 +92,14 @@ impl FeatureChange {
             _ => "change",
         };
         let clause = match kind {
-            FeatureKind::Flag { .. } => format!("set {name} to {}", quoted(to)),
-            _ => format!("{verb} {name} from {} to {}{unit}", quoted(from), quoted(to)),
+            FeatureKind::Flag { .. } => format!("set {name} to {}", quoted(to, &end)),
+            _ => {
+                format!("{verb} {name} from {} to {}{unit}", quoted(from, &start), quoted(to, &end))
+            }
         };
         Self {
             feature: name.clone(),
-            words: ChangeWords { from: plain(from), to: plain(to) + &unit, clause },
+            words: ChangeWords { from: start, to: end + &unit, clause },
             from: from.clone(),
             to: to.clone(),
             unit: feature.unit.clone(),
@@ -94,9 +107,19 @@ impl FeatureChange {
     }
 }
 
+/// Whether the range and the interval of a feature hold this number.
+fn is_allowed(feature: &Feature, number: f64) -> bool {
+    let within = match &feature.action {
+        Action::Within(interval) => Some(interval),
+        _ => None,
+    };
+    feature.range.iter().chain(within).all(|interval| interval.contains(number))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::schema::Interval;
 
     fn change(name: &str, from: impl Into<Value>, to: impl Into<Value>) -> FeatureChange {
         let kind = match name {
@@ -118,6 +141,16 @@ mod tests {
                 change("amount", 0.123_456_7, 0.123_456_8),
                 "raise amount from 0.1234567 to 0.1234568 DM",
             ),
+            // A change to the number in words goes at least as far.
+            (change("amount", 49.35, 63.630_020_1), "raise amount from 49.35 to 63.6301 DM"),
+            (change("amount", 70.0, 63.629_98), "lower amount from 70 to 63.6299 DM"),
+            (change("amount", -1.0, -0.123_456_01), "raise amount from -1 to -0.123456 DM"),
+            (change("amount", 1.0, -0.123_456_01), "lower amount from 1 to -0.123457 DM"),
+            (change("amount", 5.0, 99_999.96), "raise amount from 5 to 100000 DM"),
+            (change("amount", 5.0, 99_999.94), "raise amount from 5 to 100000 DM"),
+            // Zeros before the point are digits.
+            (change("amount", 120_000.4, 500_000.2), "raise amount from 120000 to 500001 DM"),
+            (change("amount", 999_999.6, 120_000.4), "lower amount from 1000000 to 120000 DM"),
             (change("amount", none.clone(), 3.5), "change amount from (missing) to 3.5 DM"),
             (change("amount", 3.5, none), "change amount from 3.5 to (missing)"),
             (change("savings", "none", "some"), "change savings from `none` to `some`"),
@@ -130,6 +163,27 @@ mod tests {
             assert_eq!(own, clause);
             let ends = if own.starts_with("set") { to } else { format!("{from} to {to}") };
             assert!(clause.replace('`', "").ends_with(&ends), "{ends}");
+        }
+    }
+
+    /// Rounding does not lead out of the interval of a feature.
+    #[test]
+    fn words_stay_inside_the_rules() {
+        let interval = |upper| Interval { lower: 0.0, upper };
+        let within = |range: Option<f64>, action: Option<f64>| Feature {
+            range: range.map(interval),
+            action: action.map_or(Action::Free, |upper| Action::Within(interval(upper))),
+            ..Feature::new("amount", FeatureKind::Numeric)
+        };
+        let end = 63.630_02;
+        for (feature, words) in [
+            (within(None, None), "63.6301"),
+            (within(Some(63.630_05), None), "63.63002"),
+            (within(None, Some(63.630_05)), "63.63002"),
+            (within(Some(64.0), Some(64.0)), "63.6301"),
+        ] {
+            let change = FeatureChange::new(&feature, &Value::Number(1.0), &Value::Number(end));
+            assert_eq!(change.words.to, words, "{feature:?}");
         }
     }
 

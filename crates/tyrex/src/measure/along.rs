@@ -21,6 +21,10 @@ impl Gauge<'_> {
         scratch: &mut RoutesScratch,
     ) -> Option<Vec<Reading>> {
         let choices: usize = lines.iter().map(Line::len).sum();
+        // A row whose features have no other values, as where all intervals are one number.
+        if choices == 0 {
+            return Some(Vec::new());
+        }
         let mut own = |shift: Shift<'_>| {
             routes.scores_along(x, lines, shift, scratch);
             scratch.scores.clone()

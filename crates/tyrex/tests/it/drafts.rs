@@ -164,6 +164,25 @@ fn a_few_words_among_numbers_are_pointed_at() {
     assert!(text.contains("# Only 1 of 160 cells are not numbers."), "{text}");
 }
 
+/// A table may have thousands of columns.
+#[test]
+fn a_wide_table_is_drafted_in_seconds() {
+    let columns = 6000;
+    let header: Vec<String> = (0..columns).map(|column| format!("c{column}")).collect();
+    let mut text = format!("{},good\n", header.join(","));
+    for row in 0..60_usize {
+        // The last column repeats the first.
+        let cell = |column: usize| (row + 1) * (column % (columns - 1) + 7) * 7919 % 1009;
+        let cells: Vec<String> = (0..columns).map(|column| cell(column).to_string()).collect();
+        writeln!(text, "{},{}", cells.join(","), row % 2).unwrap();
+    }
+    let table = Table::from_csv(Path::new("wide.csv"), text.as_bytes()).unwrap();
+    let started = std::time::Instant::now();
+    let inferred = Schema::draft(&table, Some("good"), &[], &Hints::default()).unwrap();
+    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+    assert!(inferred.schema.ignore.contains(&format!("c{}", columns - 1)));
+}
+
 #[test]
 fn heavy_outliers() {
     let table = file("income,debt,good", |row| {

@@ -8,7 +8,9 @@ use std::path::Path;
 use tyrex::data::schema::ModelRule;
 use tyrex::data::{Schema, Table, Value};
 use tyrex::explain::{Ask, Explainer, PerformanceTally, Reference, UnlabelledRows, import_bytes};
-use tyrex::model::files::{Core, Favourable, ImportOptions, InputBlock, Inputs, ModelFile};
+use tyrex::model::files::{
+    Core, Favourable, ImportOptions, InputBlock, InputColumn, InputKind, Inputs, ModelFile,
+};
 use tyrex::model::onnx::{ExportMetadata, write};
 use tyrex::model::trees::{Aggregate, Comparison, Transform, TreeEnsemble, TreeNode};
 use tyrex::model::{Mlp, TrainParams};
@@ -165,6 +167,33 @@ fn labelled_applicants_without_a_reference_raise_the_same_doubt() {
     assert!(found.iter().any(|own| own.contains("ranks the 200 labelled rows the wrong way")));
 }
 
+/// Columns with other names than the features are not taken in the order of the schema: it may be
+/// another one than that of the training.
+#[test]
+fn a_model_whose_columns_are_all_unknown_is_refused() {
+    let raw = schema(&[("[model]", "[model]\ninput = \"raw\"")]);
+    let plain = || vec![number(0, None, 0.0, 1.0), number(1, None, 0.0, 1.0)];
+    let of = |names: [&str; 2]| {
+        let column = |name: &str| InputColumn { name: name.to_owned(), kind: InputKind::Number };
+        let inputs = Inputs::Columns(names.map(column).into());
+        let classes = Core::Mlp(linear([1e-3, -3e-3], -30.0));
+        explainer(&raw, 200, ModelFile { inputs, ..model(classes, plain()) })
+    };
+    for names in [["Gehalt", "Schulden"], ["f0", "f2"], ["f1", "g0"], ["x1", "x0"]] {
+        let error = of(names).unwrap_err().to_string();
+        for part in [names[0], "no feature has one of these names", "`income`, `debt`", "rename"] {
+            assert!(error.contains(part), "{names:?}: {error}");
+        }
+    }
+    // Numbered columns have an order and no names.
+    for names in [["f0", "f1"], ["0", "1"], ["Column_1", "Column_2"], ["income", "debt"]] {
+        let read = of(names).unwrap();
+        assert!(read.performances()[0].auc.unwrap() > 0.9, "{names:?}");
+    }
+    let error = of(["debt", "Gehalt"]).unwrap_err().to_string();
+    assert!(error.contains("`Gehalt`: is an input of the model but no feature"), "{error}");
+}
+
 #[test]
 fn a_forgotten_raw_input_is_named_as_the_cause() {
     // The model file scales by the means and deviations of the raw columns.
@@ -239,6 +268,38 @@ fn tree(missing: bool) -> Core {
     ];
     let transform = Transform::Identity;
     Core::Trees(TreeEnsemble::new(2, &[nodes], Aggregate::Sum, vec![0.0], transform).unwrap())
+}
+
+/// Where every rule leaves one value, the searches over trees have nothing to choose from.
+#[test]
+fn a_row_that_cannot_change_has_no_advice() {
+    let raw = ("[model]", "[model]\ninput = \"raw\"");
+    let one = |name: &str, action: &str| {
+        (format!("name = \"{name}\""), format!("name = \"{name}\"\naction = {action}"))
+    };
+    for (income, debt) in [
+        ("\"fixed\"", "\"fixed\""),
+        ("\"fixed\"", "{ within = [9000, 9000] }"),
+        ("{ within = [40000, 40000] }", "{ within = [9000, 9000] }"),
+    ] {
+        let (income, debt) = (one("income", income), one("debt", debt));
+        let schema = schema(&[raw, (&income.0, &income.1), (&debt.0, &debt.1)]);
+        let plain = vec![number(0, None, 0.0, 1.0), number(1, None, 0.0, 1.0)];
+        let explainer = explainer(&schema, 200, model(tree(false), plain)).unwrap();
+        let rejected: Vec<usize> =
+            (0..200).filter(|&row| explainer.scores()[row] < 0.5).take(10).collect();
+        let applicants: Vec<_> =
+            rejected.iter().map(|&row| explainer.applicants().at(row).unwrap()).collect();
+        for method in ["min-cost", "trex-i", "trex-o", "sns"] {
+            for plausible in [None, Some(0.1)] {
+                let method = Some(method.to_owned());
+                let ask = Ask { method, plausible, models: Some(0), ..Ask::default() };
+                let on = |_| ControlFlow::Continue(());
+                let answered = explainer.answer(&applicants, &ask, None, on).unwrap();
+                assert!(answered.advice.iter().all(|own| own.advised.is_none()), "{ask:?}");
+            }
+        }
+    }
 }
 
 const HOLES: &str = "income,debt\n50000,1000\n,1000\n,9000\n40000,1000\n60000,\n";

@@ -87,16 +87,16 @@ pub(super) fn closest<'a>(
     }
     let cells = Cells::of(std::iter::once(problem.model))?;
     if prove {
-        let hindrance = match &cells {
-            None => Some("networks have none"),
+        let trees = |why: &str| format!("a model of trees that are added up: {why}");
+        let expected = match &cells {
+            None => Some(trees("networks have none")),
             // The density differs inside a cell, and the bound knows the score alone.
-            Some(_) if problem.is_plausible() => {
-                Some("answers that have to be plausible have none")
-            }
-            Some(cells) => cells.hinders_proof(),
+            Some(_) if problem.is_plausible() => Some(
+                "no `plausible` beside it: how usual an answer is has no bound in the proof".into(),
+            ),
+            Some(cells) => cells.hinders_proof().map(trees),
         };
-        if let Some(hindrance) = hindrance {
-            let expected = format!("a model of trees that are added up: {hindrance}");
+        if let Some(expected) = expected {
             return Err(Error::param("prove", true, expected));
         }
     }

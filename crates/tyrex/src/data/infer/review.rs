@@ -84,31 +84,33 @@ pub(super) fn ignore_identifiers(
 ) -> Result<()> {
     let features = std::mem::take(&mut inferred.schema.features);
     let mut kept: Vec<Feature> = Vec::new();
+    // Those that are kept, by their cells: a file may have thousands of columns.
+    let mut known: BTreeMap<Vec<&str>, String> = BTreeMap::new();
+    let label = table.column(&inferred.schema.label.column);
+    let label: Option<Vec<&str>> = label.ok().map(|label| label.cells().collect());
     for mut feature in features {
         let column = table.column(&feature.name)?;
         let identifies = identifies(&inferred.schema, column, &feature.kind);
+        let cells: Vec<&str> = column.cells().collect();
         if hints.need(&feature.name) {
             if identifies && hints.features.is_some() && feature.action != Action::Fixed {
                 feature.action = Action::Fixed;
                 let text = "It seems to identify the rows, so its `action` is `fixed`.";
                 inferred.note(Some(&feature.name), text.to_owned());
             }
+            known.entry(cells).or_insert_with(|| feature.name.clone());
             kept.push(feature);
             continue;
         }
-        let same = |other: &&Feature| {
-            let other = table.column(&other.name);
-            other.is_ok_and(|other| other.cells().eq(column.cells()))
-        };
-        let label = table.column(&inferred.schema.label.column);
         let reason = if identifies {
             Some("identifies the rows".to_owned())
-        } else if label.is_ok_and(|label| label.cells().eq(column.cells())) {
+        } else if label.as_ref() == Some(&cells) {
             Some("repeats the label".to_owned())
         } else {
-            kept.iter().find(same).map(|other| format!("repeats column `{}`", other.name))
+            known.get(&cells).map(|other| format!("repeats column `{other}`"))
         };
         let Some(reason) = reason else {
+            known.insert(cells, feature.name.clone());
             kept.push(feature);
             continue;
         };

@@ -3,6 +3,7 @@
 //! `z_o = aggregate over trees of the leaf's weight for o, plus base_o`; the probability of the
 //! favourable class is a [`Link`] of them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{
@@ -78,6 +79,9 @@ impl Boosted {
             }
             _ => {}
         }
+        if let Some(twice) = names.as_deref().and_then(repeated) {
+            return Err(format!("two columns have the name `{twice}`, expected different names"));
+        }
         let classes = base.len().max(2);
         let labels = self.labels.filter(|labels| labels.len() == classes);
         let named = labels.as_deref().unwrap_or_default();
@@ -118,6 +122,12 @@ impl Boosted {
             metadata: std::collections::BTreeMap::new(),
         })
     }
+}
+
+/// A name that occurs twice.
+fn repeated(names: &[String]) -> Option<&String> {
+    let mut known = BTreeSet::new();
+    names.iter().find(|name| !known.insert(name.as_str()))
 }
 
 /// The weights of a leaf.

@@ -140,7 +140,13 @@ impl Document {
             let own = if feature_name.is_empty() { feature_id } else { feature_name };
             match names.get_mut(*flat_feature_index) {
                 Some(name @ None) => *name = Some(own.clone()),
-                _ => return Err(format!("column {flat_feature_index} of {dim} columns")),
+                _ => {
+                    return Err(format!(
+                        "`flat_feature_index` is {flat_feature_index}, expected each number from 0 \
+                         to {} once",
+                        dim - 1
+                    ));
+                }
             }
         }
         let names: Vec<String> = names.into_iter().flatten().collect();
@@ -200,10 +206,15 @@ impl Tree {
                 let weights = values.iter().map(|value| (value * scale) as f32);
                 return Ok(Part::Leaf(weights.enumerate().collect()));
             };
-            let (Some(threshold), Some(column)) = (split.border, split.float_feature_index) else {
+            if split.split_type != "FloatFeature" {
                 return Err(format!(
                     "a split of the type `{}`, expected `FloatFeature`",
                     split.split_type
+                ));
+            }
+            let (Some(threshold), Some(column)) = (split.border, split.float_feature_index) else {
+                return Err(format!(
+                    "split {level} has no `border` or no `float_feature_index`, expected both"
                 ));
             };
             let column = columns.get(column).ok_or_else(|| format!("no column {column}"))?;

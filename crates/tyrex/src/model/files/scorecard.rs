@@ -26,6 +26,7 @@ use serde::Deserialize;
 use super::Category;
 use super::boosted::{Boosted, COLUMNS, Link, NODES, Part, category, grown};
 use super::limited::Limited;
+use crate::error::brief;
 use crate::model::trees::{Aggregate, Comparison, TreeNode};
 
 /// The version of the format.
@@ -77,7 +78,7 @@ impl Card {
             return Err(format!("`scorecard` is {version}, expected the version {VERSION}"));
         }
         if !(factor.is_normal() && (1.0 / factor).is_normal()) {
-            return Err(format!("`factor` is {factor}, expected a number other than 0"));
+            return Err(format!("`factor` is {}, expected a number other than 0", brief(factor)));
         }
         if variables.0.is_empty() {
             return Err("there are no variables".to_owned());
@@ -190,7 +191,7 @@ impl Variable {
     /// The bins of numbers.
     fn numbers(&self) -> Result<Bins, String> {
         let mut bins = Bins { ends: Vec::new(), points: Vec::new(), special: Vec::new() };
-        let mut end = f64::NEG_INFINITY;
+        let mut known = BTreeSet::new();
         for (place, bin) in self.bins.0.iter().enumerate() {
             let wrong = |problem: &str| Err(format!("bin {place}: {problem}"));
             match (&bin.values, bin.below) {
@@ -200,24 +201,39 @@ impl Variable {
                         let near = value as f32;
                         (f64::from(near) == value && near.is_finite()).then_some(near)
                     };
-                    let values: Option<Vec<f32>> = values.0.iter().map(exact).collect();
-                    match values {
-                        Some(values) if !values.is_empty() => {
-                            bins.special.push((values, bin.points));
-                        }
-                        _ => return wrong("`values` that are not numbers of 32 bits"),
+                    if values.0.is_empty() {
+                        return wrong("no values");
                     }
+                    let mut own = Vec::with_capacity(values.0.len());
+                    for value in &values.0 {
+                        let shown = brief(*value);
+                        let Some(near) = exact(value) else {
+                            return wrong(&format!("the value {shown} is no number of 32 bits"));
+                        };
+                        // Adding zero turns -0 into 0, which is the same number.
+                        if !known.insert((near + 0.0).to_bits()) {
+                            return wrong(&format!("the value {shown} is listed twice"));
+                        }
+                        own.push(near);
+                    }
+                    bins.special.push((own, bin.points));
                 }
                 (None, _) if bins.points.len() > bins.ends.len() => {
                     return wrong("it comes after the bin without `below`, which is the last");
                 }
-                (None, Some(below)) if below > end && (below as f32).is_finite() => {
-                    end = below;
-                    bins.ends.push(ceiling(below));
-                    bins.points.push(bin.points);
-                }
                 (None, Some(below)) => {
-                    return wrong(&format!("`below` is {below}, expected more than {end}"));
+                    let (end, shown) = (ceiling(below), brief(below));
+                    if !end.is_finite() {
+                        return wrong(&format!("`below` is {shown}, expected a number of 32 bits"));
+                    }
+                    if let Some(last) = bins.ends.last().filter(|last| **last >= end) {
+                        return wrong(&format!(
+                            "`below` is {shown}, expected more than {last}, also as a number of 32 \
+                             bits"
+                        ));
+                    }
+                    bins.ends.push(end);
+                    bins.points.push(bin.points);
                 }
                 (None, None) => bins.points.push(bin.points),
             }

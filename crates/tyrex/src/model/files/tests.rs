@@ -97,6 +97,7 @@ fn xgboost_refusals() {
         (learner("learner_model_param/num_feature"), json!("4000000000"), "4000000000 columns"),
         (learner("learner_model_param/num_feature"), json!("3"), "2 names for 3 columns"),
         (learner("learner_model_param/num_target"), json!("2"), "2 targets"),
+        (learner("feature_names"), json!(["age", "age"]), "two columns have the name `age`"),
         (learner("feature_names"), json!("age"), "learner.feature_names: invalid type"),
         (learner("gradient_booster/model/tree_info"), json!([1]), "its group 1 of 1"),
         (learner("gradient_booster/model/tree_info"), json!([0, 0]), "`tree_info` for 2"),
@@ -347,7 +348,15 @@ fn catboost_bits() {
                 json!({"split_type": "OnlineCtr", "border": 7.0, "split_index": 2}),
                 "the type `OnlineCtr`",
             ),
-            ("/features_info/float_features/0/flat_feature_index", json!(7), "column 7 of 2"),
+            ("/oblivious_trees/0/splits/0/split_type", json!("OneHotFeature"), "`OneHotFeature`"),
+            ("/oblivious_trees/0/splits/1/border", json!(null), "split 1 has no `border`"),
+            (
+                "/features_info/float_features/0/flat_feature_index",
+                json!(7),
+                "`flat_feature_index` is 7, expected each number from 0 to 1 once",
+            ),
+            ("/features_info/float_features/0/flat_feature_index", json!(0), "from 0 to 1 once"),
+            ("/features_info/float_features/0/feature_name", json!("x1"), "the name `x1`"),
             (
                 "/features_info",
                 json!({"float_features": [], "categorical_features": [{}]}),
@@ -402,7 +411,33 @@ fn scorecards_add_points() {
         (bins(json!([{"below": 3, "points": 1}])), "no bin without `below`"),
         (bins(json!([{"points": 1}, {"below": 3, "points": 1}])), "which is the last"),
         (bins(json!([{"below": 3, "points": 1}, {"below": 3, "points": 1}])), "more than 3"),
-        (bins(json!([{"values": [0.1], "points": 1}, {"points": 1}])), "of 32 bits"),
+        (
+            bins(json!([{"values": [0.1], "points": 1}, {"points": 1}])),
+            "0.1 is no number of 32 bits",
+        ),
+        (bins(json!([{"values": [], "points": 1}, {"points": 1}])), "bin 0: no values"),
+        (
+            bins(
+                json!([{"values": [1, 2], "points": 1}, {"values": [2], "points": 3}, {"points": 1}]),
+            ),
+            "bin 1: the value 2 is listed twice",
+        ),
+        (
+            bins(json!([{"values": [0.0, -0.0], "points": 1}, {"points": 1}])),
+            "the value -0 is listed twice",
+        ),
+        // Two ends that are one number of 32 bits would leave a bin that no number is in.
+        (
+            bins(
+                json!([{"below": 5.000_000_01, "points": 1}, {"below": 5.000_000_02, "points": 2}, {"points": 1}]),
+            ),
+            "also as a number of 32 bits",
+        ),
+        (
+            bins(json!([{"below": 1e300, "points": 1}, {"points": 1}])),
+            "`below` is 1e300, expected a number of 32 bits",
+        ),
+        (("/factor", json!(1e-320)), "`factor` is 1e-320, expected"),
         (bins(json!([{"points": 1, "weight": 2}])), "unknown field `weight`"),
         (levels(json!([{"levels": ["a"], "points": 1}, {"points": 1}])), "expected `levels`"),
         (levels(json!([{"levels": [], "points": 1}])), "no levels"),

@@ -262,7 +262,9 @@ impl TreeEnsemble {
             )));
         }
         if base.iter().any(|b| !b.is_finite()) {
-            return Err(Error::InvalidModel("a base value that is not a number".into()));
+            return Err(Error::InvalidModel(
+                "a base value that is not a finite number of 32 bits".into(),
+            ));
         }
         let mut ensemble = Self {
             dim,
@@ -322,7 +324,11 @@ impl TreeEnsemble {
                     let first = self.weights.len();
                     for &(output, weight) in weights {
                         if output >= self.base.len() || !weight.is_finite() {
-                            return Err(of_node(format!("weight {weight} of output {output}")));
+                            return Err(of_node(format!(
+                                "weight {weight} of output {output}, expected a finite number of 32 \
+                                 bits and one of {} outputs",
+                                self.base.len()
+                            )));
                         }
                         self.weights.push((output as u32, weight));
                     }

@@ -22,6 +22,8 @@ use summary::Summary;
 const MOST_LEVELS: usize = 60;
 /// Whole numbers with at most this many different values may be codes.
 const FEW_VALUES: usize = 10;
+/// A column with fewer values may have none in the rows that train.
+const LEAST_VALUES: usize = 10;
 /// Numbers with more decimals than this have no step.
 const MOST_DECIMALS: usize = 6;
 /// Favourable labels as data sets commonly write them.
@@ -362,6 +364,8 @@ fn objection(column: &Summary<'_>, levels: &[Value], known: bool) -> Option<&'st
         Some("has no values")
     } else if levels.len() == 1 && column.missing == 0 {
         Some("has one value in all rows")
+    } else if column.rows >= review::LEAST_SPLIT && column.rows - column.missing < LEAST_VALUES {
+        Some("has a value in fewer than 10 rows")
     } else if column.is_identifier() {
         Some("numbers the rows")
     } else if !known && !column.is_numeric() && levels.len() > MOST_LEVELS {

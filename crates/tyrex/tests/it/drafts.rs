@@ -164,6 +164,23 @@ fn a_few_words_among_numbers_are_pointed_at() {
     assert!(text.contains("# Only 1 of 160 cells are not numbers."), "{text}");
 }
 
+/// A draft reads the table it was drawn from.
+#[test]
+fn columns_with_hardly_a_value_and_inexact_integers() {
+    let table = file("income,spare,huge,good", |row| {
+        let spare = if row < 9 { row.to_string() } else { String::new() };
+        let huge = format!("{}000000000000000000000000000000", row * 13 % 53);
+        format!("{},{spare},{huge},{}", row * 37 % 101, usize::from(outcome(row)))
+    });
+    let inferred = draft(&table, "good");
+    assert_eq!(inferred.schema.ignore, ["spare"]);
+    let text = inferred.to_toml().unwrap();
+    assert!(text.contains("Column `spare` is ignored: it has a value in fewer than 10"), "{text}");
+    assert_eq!(feature(&inferred, "huge").kind, tyrex::data::FeatureKind::Numeric);
+    assert_eq!(corrections(&inferred), [""; 0]);
+    trained(&inferred.schema, table);
+}
+
 /// A table may have thousands of columns.
 #[test]
 fn a_wide_table_is_drafted_in_seconds() {

@@ -18,7 +18,7 @@ use crate::error::Result;
 /// Fewer rows show nothing.
 const LEAST_ROWS: usize = 50;
 /// Tables with fewer rows get no test part.
-const LEAST_SPLIT: usize = 100;
+pub(super) const LEAST_SPLIT: usize = 100;
 /// The part of the rows that trains.
 const TRAIN: f64 = 0.75;
 /// The share of different values of a column that identifies rows.

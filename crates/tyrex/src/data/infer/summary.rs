@@ -7,6 +7,9 @@ use crate::data::schema::{Interval, Missing, is_representable};
 use crate::data::table::Column;
 use crate::data::value::{Value, parse_number};
 
+/// Up to here `f64` has every whole number: 2^53.
+const MOST_EXACT: f64 = 9_007_199_254_740_992.0;
+
 /// A summary of a column's cells.
 pub(super) struct Summary<'a> {
     pub(super) name: &'a str,
@@ -42,8 +45,13 @@ impl<'a> Summary<'a> {
                 summary.not_numbers += 1;
                 continue;
             };
-            summary.whole &= number.fract() == 0.0;
-            summary.decimals = summary.decimals.and_then(|most| Some(most.max(decimals(cell)?)));
+            // Larger whole numbers are not exact, and no integers of a schema.
+            let is_exact = number.abs() <= MOST_EXACT;
+            summary.whole &= number.fract() == 0.0 && is_exact;
+            summary.decimals = summary
+                .decimals
+                .filter(|_| is_exact)
+                .and_then(|most| Some(most.max(decimals(cell)?)));
             let own = Interval { lower: number, upper: number };
             summary.range = Some(summary.range.map_or(own, |range| Interval {
                 lower: range.lower.min(number),

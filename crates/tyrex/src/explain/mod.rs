@@ -9,6 +9,7 @@ mod applicant;
 mod ask;
 mod audit;
 mod calibrate;
+mod carried;
 mod certify;
 mod document;
 mod feature;
@@ -46,6 +47,7 @@ pub use audit::{
     Tally, Update, Updates, Values, WrittenPromise,
 };
 pub use calibrate::CalibrationTerms;
+pub use carried::CarriedModels;
 pub use certify::{AdviceRows, verify_certificates};
 pub use document::{
     Advised, AnswerDocument, Explained, HighestPromise, NamedValues, Proof, Unchanged,

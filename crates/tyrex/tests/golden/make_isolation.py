@@ -24,7 +24,10 @@ def data_sets(random):
     normal = random.normal
     yield normal(size=(300, 3)), 1.7 * normal(size=(20, 3))
     levels = numpy.eye(4)[random.integers(4, size=120)]
-    yield numpy.hstack([normal(size=(120, 2)), levels]), numpy.hstack([2 * normal(size=(12, 2)), levels[:12]])
+    yield (
+        numpy.hstack([normal(size=(120, 2)), levels]),
+        numpy.hstack([2 * normal(size=(12, 2)), levels[:12]]),
+    )
     # More equal rows than a tree tells apart.
     few = normal(size=(6, 2))
     yield numpy.repeat(few, 8, axis=0), numpy.vstack([few, 3 * normal(size=(4, 2))])

@@ -24,7 +24,8 @@ use crate::function::Failure;
 use crate::run::Watch;
 
 /// The columns of a promise to record.
-const PROMISE: [(&str, Content); 2] = [("holds_until", Content::Text), ("promise", Content::Text)];
+const PROMISE: [(&str, Content); 3] =
+    [("holds_until", Content::Text), ("promise", Content::Text), ("salt", Content::Text)];
 
 /// Retrained models that can be prepared elsewhere.
 pub(crate) struct Models(CarriedModels);
@@ -45,8 +46,8 @@ pub(crate) struct Question {
     ask: Ask,
     fresh: Option<Arc<Fresh>>,
     models: Option<Models>,
-    /// Whether answers carry promises to record, and until when they hold.
-    promises: Option<Option<Timestamp>>,
+    /// Whether answers carry promises to record: until when they hold, and the salt of their ids.
+    promises: Option<(Option<Timestamp>, String)>,
     failures: Vec<Arc<Failure>>,
 }
 
@@ -92,23 +93,26 @@ impl Question {
         training: Option<&str>,
         ensemble: Option<&Ensemble>,
         models: Option<(Option<String>, Vec<Vec<Vec<u8>>>)>,
-        holds_until: Option<&str>,
+        promises: Option<(&str, String)>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let own = trained_with(explainer, training)?;
         let given = ensemble.map(|ensemble| &*ensemble.inner);
         let ask = settled(&own, options, given)?;
-        if holds_until.is_some() && ask.protocol != Protocol::Product {
+        if promises.is_some() && ask.protocol != Protocol::Product {
             let expected = "product: a promise needs a row, and this protocol returns points";
             let name = ask.protocol.name();
             return Err(error::exception(Error::param("protocol", name, expected)));
         }
-        let promises = match holds_until {
+        let promises = match promises {
             None => None,
-            Some("for-good") => Some(None),
-            Some(time) => Some(Some(time.parse::<Timestamp>().map_err(|problem| {
-                error::parameter(format!("parameter `holds_until` is {time}: {problem}"))
-            })?)),
+            Some(("for-good", salt)) => Some((None, salt)),
+            Some((time, salt)) => {
+                let wrong = |problem| {
+                    error::parameter(format!("parameter `holds_until` is {time}: {problem}"))
+                };
+                Some((Some(time.parse::<Timestamp>().map_err(wrong)?), salt))
+            }
         };
         let (likeness, sets) = models.map_or((None, None), |(own, sets)| (own, Some(sets)));
         let likeness = likeness.map(|text| error::from_json("likeness", &text)).transpose()?;
@@ -140,7 +144,9 @@ impl Question {
 
     /// The cells of promises to record: until when they hold, and what they say.
     fn promises(&self, advice: &[Advice], watch: &Watch) -> tyrex::Result<Vec<Vec<Cell<'static>>>> {
-        let Some(holds_until) = self.promises else { return Ok(vec![Vec::new(); advice.len()]) };
+        let Some((holds_until, salt)) = &self.promises else {
+            return Ok(vec![Vec::new(); advice.len()]);
+        };
         let certificates = if self.ask.certify {
             self.adviser.certify(advice, self.fresh.as_deref(), &self.ask, |_| watch.go_on())?
         } else {
@@ -150,11 +156,11 @@ impl Question {
         let (explainer, request) = (self.adviser.explainer(), self.adviser.request());
         let cells = |(advice, certificate): (&Advice, &Option<_>)| {
             let own =
-                NewPromise::of(explainer, advice, certificate.as_ref(), request, "", holds_until);
+                NewPromise::of(explainer, advice, certificate.as_ref(), request, "", *holds_until);
             let Some(own) = own else { return Ok(Vec::new()) };
             let text = serde_json::to_string(&own.document)
                 .map_err(|error| Error::param("promise", error, "numbers that JSON can hold"))?;
-            Ok(vec![Cell::text(until.clone()), Cell::text(text)])
+            Ok(vec![Cell::text(until.clone()), Cell::text(text), Cell::text(salt.clone())])
         };
         advice.iter().zip(&certificates).map(cells).collect()
     }

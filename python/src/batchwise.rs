@@ -95,10 +95,10 @@ impl Batchwise {
 #[pymethods]
 impl Batchwise {
     /// A question. `models` are the sets of [`models`](Self::models), with what is known of the
-    /// model's likeness to them, in place of models retrained now. `holds_until` is `for-good` or
-    /// a time, if answers carry promises.
+    /// model's likeness to them, in place of models retrained now. `promises` are the end, `for-good`
+    /// or a time, and the salt, if answers carry promises.
     #[staticmethod]
-    #[pyo3(signature = (explainer, options, training = None, ensemble = None, models = None, holds_until = None, progress = None))]
+    #[pyo3(signature = (explainer, options, training = None, ensemble = None, models = None, promises = None, progress = None))]
     fn adviser(
         py: Python<'_>,
         explainer: &Explainer,
@@ -106,19 +106,11 @@ impl Batchwise {
         training: Option<&str>,
         ensemble: Option<&Ensemble>,
         models: Option<(Option<String>, Vec<Vec<Vec<u8>>>)>,
-        holds_until: Option<&str>,
+        promises: Option<(&str, String)>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let question = Question::new(
-            py,
-            explainer,
-            options,
-            training,
-            ensemble,
-            models,
-            holds_until,
-            progress,
-        )?;
+        let question =
+            Question::new(py, explainer, options, training, ensemble, models, promises, progress)?;
         Self::new(Box::new(question)).map_err(error::exception)
     }
 

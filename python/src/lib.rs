@@ -13,6 +13,7 @@ mod error;
 mod explainer;
 mod function;
 mod gate;
+mod ledger;
 mod metric;
 mod model;
 mod network;
@@ -53,6 +54,10 @@ mod _native {
     use crate::arrow::{Batch, Batches};
     #[pymodule_export]
     use crate::batchwise::Batchwise;
+
+    // Ledger
+    #[pymodule_export]
+    use crate::ledger::record_answers;
 
     // Metrics
     #[pymodule_export]

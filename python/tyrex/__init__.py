@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import datasets, refits
+from . import datasets, ledger, refits
 from ._native import __version__, method_names, set_threads
 from .audit import Audit, Promise, audit
 from .batches import Adviser, Auditor, Certifier, Gauge
@@ -64,6 +64,7 @@ __all__ = [
     "calibrate",
     "certify",
     "datasets",
+    "ledger",
     "lof",
     "method_names",
     "refits",

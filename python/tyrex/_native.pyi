@@ -7,7 +7,7 @@ from os import PathLike
 from types import CapsuleType
 from typing import Any, Final, SupportsFloat, SupportsIndex, final
 
-__all__ = ["__version__", "Batch", "Batches", "Batchwise", "Data", "Ensemble", "Explainer", "Model", "Network", "Retrained", "Schema", "Table", "change_words", "dataset_names", "gate_html", "judge", "local_outlier_factors", "method_names", "retrained_member", "retraining_terms", "set_threads"]
+__all__ = ["__version__", "Batch", "Batches", "Batchwise", "Data", "Ensemble", "Explainer", "Model", "Network", "Retrained", "Schema", "Table", "change_words", "dataset_names", "gate_html", "judge", "local_outlier_factors", "method_names", "record_answers", "retrained_member", "retraining_terms", "set_threads"]
 
 __version__: Final[str]
 
@@ -497,6 +497,11 @@ def local_outlier_factors(training: Incomplete, points: Incomplete, neighbours: 
 def method_names() -> list[str]:
     """
     The names of the methods.
+    """
+
+def record_answers(ledger: str, files: SupportsGetItem[int, str | PathLike[str]], subject: str, progress: Any | None = None) -> str:
+    """
+    Records the promises in files of answers: the counts and the head of the ledger, as JSON.
     """
 
 def retrained_member(explainer: Explainer, terms: str, index: SupportsIndex) -> bytes:

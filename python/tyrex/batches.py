@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import inspect
+import secrets
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -89,11 +90,11 @@ class Adviser(Batchwise):
         *,
         training: str | None = None,
         ensemble: Ensemble | None = None,
-        holds_until: str | None = None,
+        promises: tuple[str, str] | None = None,
         models: Models | None = None,
         progress: ProgressSetting = None,
     ) -> None:
-        self._given = (explainer, question, training, ensemble, holds_until)
+        self._given = (explainer, question, training, ensemble, promises)
         with Progress(progress, "retraining", unit="epochs") as bar:
             self._native = _native.Batchwise.adviser(
                 explainer._native,
@@ -101,7 +102,7 @@ class Adviser(Batchwise):
                 training,
                 None if ensemble is None else ensemble._native,
                 models,
-                holds_until,
+                promises,
                 bar,
             )
 
@@ -112,7 +113,7 @@ class Adviser(Batchwise):
 
     def answer_schema(self, key: pyarrow.Schema | None = None) -> pyarrow.Schema:
         """The columns of the answers: those of the file that `tyrex explain --out` writes, then
-        `error`; before it `holds_until` and `promise`, if the answers carry promises. `key` is the
+        `error`; before it `holds_until`, `promise` and `salt`, if the answers carry promises. `key` is the
         schema of the columns that come first."""
         return self.schema(key)
 
@@ -248,7 +249,8 @@ def adviser(
         text,
         training=recipe,
         ensemble=certify if isinstance(certify, Ensemble) else None,
-        holds_until=_until(holds) if promises else None,
+        # The salt of the promises' ids; docs/scale.md says what it is for.
+        promises=(_until(holds), secrets.token_hex(32)) if promises else None,
         models=models,
         progress=progress,
     )
@@ -330,7 +332,7 @@ def _adviser(
     question: str,
     training: str | None,
     ensemble: Ensemble | None,
-    holds_until: str | None,
+    promises: tuple[str, str] | None,
     models: Any,
 ) -> Adviser:
     return Adviser(
@@ -338,7 +340,7 @@ def _adviser(
         question,
         training=training,
         ensemble=ensemble,
-        holds_until=holds_until,
+        promises=promises,
         models=models,
         progress=False,
     )

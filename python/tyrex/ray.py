@@ -79,8 +79,9 @@ def explain(
 
     `work` is an adviser, or an explainer with a `question`: the keywords of `Explainer.adviser`.
     `key` are the columns that identify a row; they come first in the answers. `workers` is the
-    number of actors, or the least and the most; one for each CPU by default. With
-    `on_error="raise"` a row that cannot be read ends the job.
+    number of actors, or the least and the most; by default one for each CPU of the cluster but one.
+    The tasks that make the rows need a CPU too. With `on_error="raise"` a row that cannot be read
+    ends the job.
     """
     own = work_of(work, Adviser, lambda explainer: explainer.adviser(**(question or {})))
     return _mapped(ds, own, key, workers, on_error, batch_size)
@@ -167,7 +168,8 @@ def _mapped(
     import ray
 
     if workers is None:
-        workers = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        # One is left for the tasks that read and write, without which actors wait for ever.
+        workers = max(1, int(ray.cluster_resources().get("CPU", 1)) - 1)
     if isinstance(workers, int):
         pool = ray.data.ActorPoolStrategy(size=workers)
     else:

@@ -43,8 +43,8 @@ pub use ask::{
 };
 pub use audit::{
     Gate, GateCandidate, GateReport, GateVerdict, Group, GroupTable, Grouping, JudgedCandidate,
-    JudgedPromise, PromiseRepairs, PromiseStatus, Repair, RepairSearch, RepairSummary, Stated,
-    Tally, Update, Updates, Values, WrittenPromise,
+    JudgedPromise, PromiseRepairs, PromiseStatus, Repair, RepairPart, RepairSearch, RepairSummary,
+    Stated, Tally, Update, Updates, Values, WrittenPromise,
 };
 pub use calibrate::CalibrationTerms;
 pub use carried::CarriedModels;

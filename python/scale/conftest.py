@@ -1,4 +1,4 @@
-"""What the tests of other engines share: German credit, an adviser, and the processes of workers."""
+"""What the tests of other engines share: German credit, and the processes of workers."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def test_a_promise_travels_with_its_models(
     adviser = explainer.adviser()
     assert adviser._native.models()[1] == models[1]
     ds = ray.data.from_pandas(people.head(100)).repartition(3)
-    found = answers(tyrex.ray.explain(ds, own.adviser(models=models), key="id", workers=2))
+    found = answers(tyrex.ray.explain(ds, own.adviser(with_models=models), key="id", workers=2))
     assert same(found, alone(adviser, people.head(100)))
     assert "promise_shown" in found.schema.names
 
@@ -63,9 +63,7 @@ def test_an_ensemble_has_a_model_per_task(explainer: tyrex.Explainer) -> None:
     assert made._native.contents()[1:] == alone._native.contents()[1:]
 
 
-def test_measures_certificates_and_audits(
-    people: pd.DataFrame, explainer: tyrex.Explainer
-) -> None:
+def test_measures_certificates_and_audits(people: pd.DataFrame, explainer: tyrex.Explainer) -> None:
     rows = people.head(300)
     ds = ray.data.from_pandas(rows).repartition(5)
     how = {"key": "id", "workers": 2}

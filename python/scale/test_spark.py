@@ -65,7 +65,7 @@ def test_retrained_models_travel(
     own = tyrex.Explainer(explainer.to_onnx(), tyrex.datasets.load_german())
     models = tyrex.spark.retrain(spark, own, **how)
     assert [len(each) for each in models[1]] == [12]
-    found = own.adviser(models=models, holds=None, **question)
+    found = own.adviser(with_models=models, holds=None, **question)
     adviser = explainer.adviser(holds=None, **question)
     assert found._native.models()[1] == adviser._native.models()[1] == models[1]
     some = spark.createDataFrame(people.head(200)).repartition(3)

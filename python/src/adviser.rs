@@ -93,7 +93,7 @@ impl Question {
         training: Option<&str>,
         ensemble: Option<&Ensemble>,
         models: Option<(Option<String>, Vec<Vec<Vec<u8>>>)>,
-        promises: Option<(&str, String)>,
+        promises: Option<(String, String)>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let own = trained_with(explainer, training)?;
@@ -106,7 +106,7 @@ impl Question {
         }
         let promises = match promises {
             None => None,
-            Some(("for-good", salt)) => Some((None, salt)),
+            Some((time, salt)) if time == "for-good" => Some((None, salt)),
             Some((time, salt)) => {
                 let wrong = |problem| {
                     error::parameter(format!("parameter `holds_until` is {time}: {problem}"))

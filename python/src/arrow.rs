@@ -66,9 +66,9 @@ fn pointer<T>(capsule: &Bound<'_, PyAny>, name: &CStr) -> PyResult<NonNull<T>> {
 #[pymethods]
 impl Batch {
     /// The schema, for other packages.
-    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let schema = FFI_ArrowSchema::try_from(&*self.0.schema()).map_err(broken)?;
-        PyCapsule::new_with_value(py, schema, SCHEMA)
+        Ok(PyCapsule::new_with_value(py, schema, SCHEMA)?.into_any())
     }
 
     /// The rows, for other packages.
@@ -77,14 +77,14 @@ impl Batch {
         &self,
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         // A requested schema is a wish, which the interface allows to leave unfulfilled.
         drop(requested_schema);
         let rows = StructArray::from(self.0.clone());
         let (array, schema) = to_ffi(&rows.to_data()).map_err(broken)?;
         Ok((
-            PyCapsule::new_with_value(py, schema, SCHEMA)?,
-            PyCapsule::new_with_value(py, array, ARRAY)?,
+            PyCapsule::new_with_value(py, schema, SCHEMA)?.into_any(),
+            PyCapsule::new_with_value(py, array, ARRAY)?.into_any(),
         ))
     }
 

@@ -106,7 +106,7 @@ impl Batchwise {
         training: Option<&str>,
         ensemble: Option<&Ensemble>,
         models: Option<(Option<String>, Vec<Vec<Vec<u8>>>)>,
-        promises: Option<(&str, String)>,
+        promises: Option<(String, String)>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let question =

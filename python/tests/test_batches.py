@@ -183,6 +183,24 @@ def test_numbers_mean_what_their_text_means(explainer: tyrex.Explainer) -> None:
         assert list(adviser.explain_batches(table))[0].drop_columns(TIMES).equals(whole), kind
 
 
+def test_missing_numbers_are_missing(explainer: tyrex.Explainer) -> None:
+    """A number that the schema calls missing is so as a number too, and one that is not, is not."""
+    rows = tyrex.datasets.load_german().to_pandas()
+    rows["age"] = rows["age"].mask(rows.index % 7 == 0, -9)
+    toml = explainer.schema.to_toml()
+    toml += '\n[missing]\ntokens = ["", "-9", "8.0"]\n'
+    start = toml.index('name = "age"')
+    toml = toml[:start] + "missing = { fill = 35 }\n" + toml[start:]
+    own = tyrex.Explainer.train(rows, toml, label="class", hidden=[8], epochs=5)
+    people = rows.head(50).drop(columns="class")
+    expected = own.explain(people, method="min-cost")
+    for kind in ["int64", "float64", "float32", "string"]:
+        table = people.astype({"age": kind})
+        lines = list(own.explain_batches(table, method="min-cost"))[0].to_pylist()
+        assert [line["cost_l1"] for line in lines] == [each.cost_l1 for each in expected], kind
+        assert all(line["error"] is None for line in lines)
+
+
 def test_a_bad_row_is_a_row(explainer: tyrex.Explainer, features: pd.DataFrame) -> None:
     rows = features.head(6).copy()
     rows["age"] = rows["age"].astype("float64")

@@ -4,7 +4,6 @@ The native half of the package.
 
 from _typeshed import Incomplete, SupportsGetItem
 from os import PathLike
-from types import CapsuleType
 from typing import Any, Final, SupportsFloat, SupportsIndex, final
 
 __all__ = ["__version__", "Batch", "Batches", "Batchwise", "Data", "Ensemble", "Explainer", "Model", "Network", "Retrained", "Schema", "Table", "change_words", "dataset_names", "gate_html", "judge", "local_outlier_factors", "method_names", "record_answers", "retrained_member", "retraining_terms", "set_threads"]
@@ -16,11 +15,11 @@ class Batch:
     """
     A record batch. Other packages read it by the Arrow PyCapsule interface.
     """
-    def __arrow_c_array__(self, /, requested_schema: Any | None = None) -> tuple[CapsuleType, CapsuleType]:
+    def __arrow_c_array__(self, /, requested_schema: Any | None = None) -> tuple[Any, Any]:
         """
         The rows, for other packages.
         """
-    def __arrow_c_schema__(self, /) -> CapsuleType:
+    def __arrow_c_schema__(self, /) -> Any:
         """
         The schema, for other packages.
         """
@@ -44,11 +43,11 @@ class Batchwise:
     Work on batches, prepared once.
     """
     @staticmethod
-    def adviser(explainer: Explainer, options: str, training: str | None = None, ensemble: Ensemble | None = None, models: tuple[str | None, SupportsGetItem[int, SupportsGetItem[int, SupportsGetItem[int, SupportsIndex]]]] | None = None, holds_until: str | None = None, progress: Any | None = None) -> Batchwise:
+    def adviser(explainer: Explainer, options: str, training: str | None = None, ensemble: Ensemble | None = None, models: tuple[str | None, SupportsGetItem[int, SupportsGetItem[int, SupportsGetItem[int, SupportsIndex]]]] | None = None, promises: tuple[str, str] | None = None, progress: Any | None = None) -> Batchwise:
         """
         A question. `models` are the sets of [`models`](Self::models), with what is known of the
-        model's likeness to them, in place of models retrained now. `holds_until` is `for-good` or
-        a time, if answers carry promises.
+        model's likeness to them, in place of models retrained now. `promises` are the end, `for-good`
+        or a time, and the salt, if answers carry promises.
         """
     def answer(self, /, batch: Batch, first: SupportsIndex | None = None, strict: bool = False) -> Batch:
         """

@@ -19,16 +19,18 @@ from .progress import Progress, ProgressSetting
 from .request import options
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     import pyarrow
 
     from .explainer import Explainer
     from .robustness import Ensemble
 
-__all__ = ["Adviser", "Auditor", "Batchwise", "Certifier", "Gauge"]
-
 # The models of a question that were retrained elsewhere: what is known of the model's likeness to
 # them, and the files of each set.
-Models = tuple[str | None, list[list[bytes]]] if TYPE_CHECKING else tuple
+Models: TypeAlias = "tuple[str | None, list[list[bytes]]]"
+
+__all__ = ["Adviser", "Auditor", "Batchwise", "Certifier", "Gauge"]
 
 # How long a promise holds, in days, as `tyrex explain --ledger` has it.
 PROMISE_DAYS = 90
@@ -113,8 +115,8 @@ class Adviser(Batchwise):
 
     def answer_schema(self, key: pyarrow.Schema | None = None) -> pyarrow.Schema:
         """The columns of the answers: those of the file that `tyrex explain --out` writes, then
-        `error`; before it `holds_until`, `promise` and `salt`, if the answers carry promises. `key` is the
-        schema of the columns that come first."""
+        `error`; before it `holds_until`, `promise` and `salt`, if the answers carry promises. `key`
+        is the schema of the columns that come first."""
         return self.schema(key)
 
     def explain_batches(
@@ -232,7 +234,7 @@ def adviser(
     training: Any = None,
     promises: bool = False,
     holds: int | None = PROMISE_DAYS,
-    models: Any = None,
+    with_models: Models | None = None,
     progress: ProgressSetting = None,
     **question: Any,
 ) -> Adviser:
@@ -251,7 +253,7 @@ def adviser(
         ensemble=certify if isinstance(certify, Ensemble) else None,
         # The salt of the promises' ids; docs/scale.md says what it is for.
         promises=(_until(holds), secrets.token_hex(32)) if promises else None,
-        models=models,
+        models=with_models,
         progress=progress,
     )
 
@@ -323,8 +325,9 @@ def _pyarrow() -> Any:
     return pyarrow
 
 
-def _made(kind: type[Batchwise], explainer: Explainer, given: dict[str, Any]) -> Batchwise:
-    return kind(explainer, **given)
+def _made(kind: Any, explainer: Explainer, given: dict[str, Any]) -> Batchwise:
+    work: Batchwise = kind(explainer, **given)
+    return work
 
 
 def _adviser(

@@ -402,7 +402,7 @@ class Explainer:
         training: Mapping[str, Any] | None = None,
         promises: bool = False,
         holds: int | None = 90,
-        models: Any = None,
+        with_models: Any = None,
         progress: ProgressSetting = None,
         **question: Any,
     ) -> Adviser:
@@ -421,7 +421,7 @@ class Explainer:
         holds
             The days that these promises hold; None for no end. They begin when the adviser is
             made, so that an answer that is made twice is the same promise.
-        models
+        with_models
             Retrained models that were made elsewhere, as `tyrex.spark.retrain` returns them.
 
         >>> import tyrex
@@ -438,7 +438,7 @@ class Explainer:
             training=training,
             promises=promises,
             holds=holds,
-            models=models,
+            with_models=with_models,
             progress=progress,
             **question,
         )

@@ -144,17 +144,17 @@ class _Function:
 
         given = params or {}
         key = [name.strip() for name in str(given.get("key") or "").split(",") if name.strip()]
-        how = {"key": key or None, "on_error": given.get("on_error") or "row"}
+        on_error = str(given.get("on_error") or "row")
         rows = pd.DataFrame(model_input).reset_index(drop=True)
         table = pa.Table.from_pandas(rows, preserve_index=False)
         schema = self.adviser.answer_schema(table.select(key).schema if key else None)
-        lines = self.adviser.explain_batches(table, **how)
+        lines = self.adviser.explain_batches(table, key=key or None, on_error=on_error)
         answers: pd.DataFrame = pa.Table.from_batches(list(lines), schema=schema).to_pandas()
         return answers
 
 
 def _signature(own: Adviser) -> ModelSignature:
-    from mlflow.models import ModelSignature, infer_signature
+    from mlflow.models import ModelSignature
     from mlflow.types import ColSpec, ParamSchema, ParamSpec, Schema
 
     kinds = {"int64": "long", "double": "double", "bool": "boolean"}
@@ -163,12 +163,13 @@ def _signature(own: Adviser) -> ModelSignature:
         for field in own.answer_schema()
     ]
     params = [ParamSpec("key", "string", ""), ParamSpec("on_error", "string", "row")]
-    data = own.explainer.data
-    sample = {name: list(data[name][:1000]) for name in own.explainer.schema.features}
-    import pandas as pd
-
-    inputs = infer_signature(pd.DataFrame(sample)).inputs
-    return ModelSignature(inputs=inputs, outputs=Schema(answers), params=ParamSchema(params))
+    rows = own.explainer.data.select(own.explainer.schema.features)
+    types = {"i": "long", "f": "double", "b": "boolean"}
+    inputs = [
+        ColSpec(types.get(column.dtype.kind, "string"), name)
+        for name, column in zip(rows.names, rows.columns)
+    ]
+    return ModelSignature(Schema(inputs), Schema(answers), ParamSchema(params))
 
 
 def _write(own: Adviser, folder: Path) -> None:

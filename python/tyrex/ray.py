@@ -136,7 +136,7 @@ def audit(
 
 def retrain(explainer: Explainer, **question: Any) -> Models:
     """Retrains the models that a question needs, one per task. They are the ones that
-    `explainer.adviser(**question)` retrains, which takes them as `models=`."""
+    `explainer.adviser(**question)` retrains, which takes them as `with_models=`."""
     own = Retraining.of_question(explainer, **question)
     return own.models(_retrained(own))
 

@@ -89,8 +89,9 @@ def audit(
 
 def retrain(spark: SparkSession, explainer: Explainer, **question: Any) -> Models:
     """Retrains the models that a question needs, one per task. They are the ones that
-    `explainer.adviser(**question)` retrains, which takes them as `models=`."""
-    return _retrained(spark, own := Retraining.of_question(explainer, **question), own.models)
+    `explainer.adviser(**question)` retrains, which takes them as `with_models=`."""
+    own = Retraining.of_question(explainer, **question)
+    return own.models(_retrained(spark, own))
 
 
 def retrain_ensemble(
@@ -107,7 +108,7 @@ def retrain_ensemble(
     own = Retraining.of_ensemble(
         explainer, models, change=change, change_params=change_params, seed=seed, **params
     )
-    return _retrained(spark, own, own.ensemble)
+    return own.ensemble(_retrained(spark, own))
 
 
 def _mapped(df: DataFrame, work: Batchwise, key: str | Iterable[str], on_error: str) -> DataFrame:
@@ -134,12 +135,12 @@ def _mapped(df: DataFrame, work: Batchwise, key: str | Iterable[str], on_error: 
     return df.mapInArrow(answered, schema)
 
 
-def _retrained(spark: SparkSession, own: Retraining, assembled: Callable[[Any], Any]) -> Any:
+def _retrained(spark: SparkSession, own: Retraining) -> dict[int, bytes]:
     import pyarrow
 
     tasks = len(own.tasks)
     if not tasks:
-        return assembled({})
+        return {}
     content, digest = _sent(spark, own)
 
     def made(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
@@ -149,16 +150,16 @@ def _retrained(spark: SparkSession, own: Retraining, assembled: Callable[[Any], 
             yield pyarrow.record_batch({"id": ids, "model": pyarrow.array(files, pyarrow.binary())})
 
     rows = spark.range(0, tasks, 1, tasks).mapInArrow(made, "id long, model binary").collect()
-    return assembled({row["id"]: bytes(row["model"]) for row in rows})
+    return {row["id"]: bytes(row["model"]) for row in rows}
 
 
 def _sent(spark: SparkSession, work: Any) -> tuple[Callable[[], bytes], str]:
     """How executors get the work: broadcast once to each, or with every task where the session is a
     remote one, which cannot broadcast."""
     packed = Packed(work)
-    try:
-        sent = spark.sparkContext.broadcast(packed.content)
-    except Exception:
-        content = packed.content
+    content = packed.content
+    # The class itself cannot be asked: PySpark chooses it by how it was started.
+    if "connect" in type(spark).__module__:
         return (lambda: content), packed.digest
+    sent = spark.sparkContext.broadcast(content)
     return (lambda: sent.value), packed.digest

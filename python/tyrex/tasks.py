@@ -6,6 +6,7 @@ Spark and Ray start the processes; this module has what is the same for both.
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import pickle
 from collections.abc import Mapping
@@ -28,11 +29,10 @@ _KEPT = 4
 class Packed:
     """Work as bytes, with their digest."""
 
-    def __init__(self, work: Batchwise) -> None:
-        try:
-            import cloudpickle as pickler  # Spark and Ray have one: functions travel too.
-        except ImportError:
-            pickler = pickle
+    def __init__(self, work: Batchwise | Retraining) -> None:
+        # Spark and Ray bring cloudpickle: models that are functions travel too.
+        with_functions = importlib.util.find_spec("cloudpickle") is not None
+        pickler: Any = importlib.import_module("cloudpickle") if with_functions else pickle
         self.content: bytes = pickler.dumps(work)
         self.digest = hashlib.sha256(self.content).hexdigest()
 

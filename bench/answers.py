@@ -2,8 +2,8 @@
 
     python bench/answers.py sample.jsonl answers --count 1000000 --parts 16
 
-The sample has answers of an adviser with `promises=True`, as JSON lines. Every answer is repeated for
-other customers, so every promise is another one.
+The sample has answers of an adviser with `promises=True`, as JSON lines. Every answer is repeated
+for other customers, so every promise is another one.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ import json
 import os
 import pickle
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,14 +49,17 @@ def save_model(
     signature: ModelSignature | None = None,
     pip_requirements: list[str] | None = None,
     metadata: dict[str, Any] | None = None,
+    key: Mapping[str, str] | None = None,
     **question: Any,
 ) -> None:
     """Saves an adviser, or an explainer with a `question` (the keywords of `Explainer.adviser`), in
     a folder that must not exist.
 
     The signature has the features as inputs, the columns of the answers as outputs, and the
-    parameters `key` (columns of the input that come first in the answers, separated by commas) and
-    `on_error` (`row` or `raise`). `pip_requirements` are those of a process that loads the model.
+    parameter `on_error` (`row` or `raise`). `key` are columns that identify a row, with their types
+    in MLflow, such as `{"customer": "string"}`: optional inputs, which come first in the answers.
+    MLflow leaves out all other columns. `pip_requirements` are those of a process that loads the
+    model.
     """
     from mlflow import pyfunc
     from mlflow.models import Model
@@ -72,11 +76,11 @@ def save_model(
     if folder.exists():
         raise FileExistsError(f"{folder} exists already")
     own = mlflow_model or Model()
-    own.signature = signature or _signature(model)
+    own.signature = signature or _signature(model, dict(key or {}))
     if metadata is not None:
         own.metadata = metadata
     try:
-        _write(model, folder / _DATA)
+        _write(model, folder / _DATA, list(key or {}))
         own.add_flavor(FLAVOR_NAME, tyrex_version=_version(), data=_DATA)
         env = "python_env.yaml"
         pyfunc.add_to_model(own, loader_module="tyrex.mlflow", data=_DATA, python_env=env)
@@ -97,6 +101,7 @@ def log_model(
     signature: ModelSignature | None = None,
     pip_requirements: list[str] | None = None,
     metadata: dict[str, Any] | None = None,
+    key: Mapping[str, str] | None = None,
     **question: Any,
 ) -> Any:
     """Saves an adviser as a model of the current run; see `save_model`. Returns MLflow's
@@ -114,6 +119,7 @@ def log_model(
         model=model,
         signature=signature,
         pip_requirements=pip_requirements,
+        key=key,
         **question,
     )
 
@@ -123,37 +129,36 @@ def load_model(model_uri: str, dst_path: str | None = None) -> Adviser:
     from mlflow.tracking.artifact_utils import _download_artifact_from_uri
 
     folder = Path(_download_artifact_from_uri(artifact_uri=model_uri, output_path=dst_path))
-    return _read(folder / _DATA)
+    return _read(folder / _DATA)[0]
 
 
 def _load_pyfunc(path: str) -> _Function:
     """What `mlflow.pyfunc.load_model` calls."""
-    return _Function(_read(Path(path)))
+    return _Function(*_read(Path(path)))
 
 
 class _Function:
     """An adviser as MLflow's function of rows."""
 
-    def __init__(self, adviser: Adviser) -> None:
-        self.adviser = adviser
+    def __init__(self, adviser: Adviser, key: list[str]) -> None:
+        self.adviser, self.key = adviser, key
 
     def predict(self, model_input: Any, params: dict[str, Any] | None = None) -> pd.DataFrame:
         """The answers to rows, in their order."""
         import pandas as pd
         import pyarrow as pa
 
-        given = params or {}
-        key = [name.strip() for name in str(given.get("key") or "").split(",") if name.strip()]
-        on_error = str(given.get("on_error") or "row")
+        on_error = str((params or {}).get("on_error") or "row")
         rows = pd.DataFrame(model_input).reset_index(drop=True)
         table = pa.Table.from_pandas(rows, preserve_index=False)
+        key = [name for name in self.key if name in table.schema.names]
         schema = self.adviser.answer_schema(table.select(key).schema if key else None)
         lines = self.adviser.explain_batches(table, key=key or None, on_error=on_error)
         answers: pd.DataFrame = pa.Table.from_batches(list(lines), schema=schema).to_pandas()
         return answers
 
 
-def _signature(own: Adviser) -> ModelSignature:
+def _signature(own: Adviser, key: dict[str, str]) -> ModelSignature:
     from mlflow.models import ModelSignature
     from mlflow.types import ColSpec, ParamSchema, ParamSpec, Schema
 
@@ -162,17 +167,18 @@ def _signature(own: Adviser) -> ModelSignature:
         ColSpec(kinds.get(str(field.type), "string"), field.name, required=False)
         for field in own.answer_schema()
     ]
-    params = [ParamSpec("key", "string", ""), ParamSpec("on_error", "string", "row")]
+    params = [ParamSpec("on_error", "string", "row")]
     rows = own.explainer.data.select(own.explainer.schema.features)
     types = {"i": "long", "f": "double", "b": "boolean"}
     inputs = [
         ColSpec(types.get(column.dtype.kind, "string"), name)
         for name, column in zip(rows.names, rows.columns)
     ]
+    inputs += [ColSpec(kind, name, required=False) for name, kind in key.items()]
     return ModelSignature(Schema(inputs), Schema(answers), ParamSchema(params))
 
 
-def _write(own: Adviser, folder: Path) -> None:
+def _write(own: Adviser, folder: Path, key: list[str]) -> None:
     import cloudpickle
 
     explainer, question, training, ensemble, promises = own._given
@@ -184,6 +190,7 @@ def _write(own: Adviser, folder: Path) -> None:
         "settled": json.loads(own._native.question),
         "training": None if training is None else json.loads(training),
         "promises": promises,
+        "key": key,
     }
     (folder / "question.json").write_text(json.dumps(document, indent=2), encoding="utf-8")
     if ensemble is not None:
@@ -196,7 +203,7 @@ def _write(own: Adviser, folder: Path) -> None:
             (folder / "models" / f"{place}-{number:04}.onnx").write_bytes(content)
 
 
-def _read(folder: Path) -> Adviser:
+def _read(folder: Path) -> tuple[Adviser, list[str]]:
     document = json.loads((folder / "question.json").read_text(encoding="utf-8"))
     explainer = pickle.loads((folder / "explainer.pickle").read_bytes())
     ensemble, given = None, folder / "ensemble.pickle"
@@ -208,7 +215,7 @@ def _read(folder: Path) -> Adviser:
     likeness = folder / "likeness.json"
     known = likeness.read_text(encoding="utf-8") if likeness.exists() else None
     training, promises = document["training"], document["promises"]
-    return Adviser(
+    own = Adviser(
         explainer,
         json.dumps(document["question"]),
         training=None if training is None else json.dumps(training),
@@ -217,6 +224,7 @@ def _read(folder: Path) -> Adviser:
         models=(known, list(sets.values())) if sets else None,
         progress=False,
     )
+    return own, document["key"]
 
 
 def _version() -> str:

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{GateReport, PromiseRepairs, Repair, RepairSummary};
 use crate::counterfactual::Reason;
 use crate::error::{Error, Result};
+use crate::explain::Costs;
 use crate::statistics::mean;
 
 /// One of the parts of an audit: it has every `parts`-th of the broken promises.
@@ -155,13 +156,15 @@ impl RepairSummary {
         let found: Vec<_> = repairs
             .iter()
             .filter_map(|repair| match repair {
-                Repair::Found { cost, changes, .. } => Some((*cost, changes.len())),
+                Repair::Found { cost, changes, .. } => Some((cost.as_ref(), changes.len())),
                 Repair::NotFound { .. } => None,
             })
             .collect();
-        let average = |number: &dyn Fn(&(Option<super::super::Costs>, usize)) -> Option<f64>| {
-            mean(&found.iter().filter_map(number).collect::<Vec<_>>())
+        let cost_by = |norm: fn(&Costs) -> f64| {
+            let costs = found.iter().filter_map(|(cost, _)| cost.map(norm));
+            mean(&costs.collect::<Vec<_>>())
         };
+        let changed: Vec<f64> = found.iter().map(|(_, changes)| *changes as f64).collect();
         let already_favourable = because(Reason::AlreadyFavourable);
         let cancelled = because(Reason::Cancelled);
         Self {
@@ -169,9 +172,9 @@ impl RepairSummary {
             already_favourable,
             cancelled,
             not_found: repairs.len() - found.len() - already_favourable - cancelled,
-            mean_l1: average(&|(cost, _)| Some((*cost)?.l1)),
-            mean_l2: average(&|(cost, _)| Some((*cost)?.l2)),
-            mean_changed: average(&|(_, changes)| Some(*changes as f64)),
+            mean_l1: cost_by(|cost| cost.l1),
+            mean_l2: cost_by(|cost| cost.l2),
+            mean_changed: mean(&changed),
         }
     }
 }

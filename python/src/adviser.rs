@@ -27,12 +27,16 @@ use crate::run::Watch;
 const PROMISE: [(&str, Content); 3] =
     [("holds_until", Content::Text), ("promise", Content::Text), ("salt", Content::Text)];
 
+/// Retrained models as Python has them: what is known of the likeness, as JSON, and the files of each
+/// set.
+pub(crate) type Files<B> = (Option<String>, Vec<Vec<B>>);
+
 /// Retrained models that can be prepared elsewhere.
 pub(crate) struct Models(CarriedModels);
 
 impl Models {
     /// What is known of the likeness, as JSON, and the files of each set.
-    pub(crate) fn written(&self) -> PyResult<(Option<String>, Vec<Vec<Vec<u8>>>)> {
+    pub(crate) fn written(&self) -> PyResult<Files<Vec<u8>>> {
         let CarriedModels { sets, likeness } = &self.0;
         let file = |model: &Mlp| onnx::write(model, &ExportMetadata::default());
         let sets = sets.iter().map(|(_, set)| set.iter().map(file).collect()).collect();
@@ -92,7 +96,7 @@ impl Question {
         options: &str,
         training: Option<&str>,
         ensemble: Option<&Ensemble>,
-        models: Option<(Option<String>, Vec<Vec<Vec<u8>>>)>,
+        models: Option<Files<Vec<u8>>>,
         promises: Option<(String, String)>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {

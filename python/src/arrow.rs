@@ -1,4 +1,4 @@
-//! Record batches, from and to other packages by the Arrow PyCapsule interface, without copies.
+//! Record batches, from and to other packages by the Arrow `PyCapsule` interface, without copies.
 
 #![allow(unsafe_code, reason = "the Arrow C data interface passes pointers")]
 
@@ -33,7 +33,7 @@ const STREAM: &CStr = c"arrow_array_stream";
 /// The most rows of a batch that is read at once. Tables of other packages may be one long batch.
 const ROWS: usize = 8192;
 
-/// A record batch. Other packages read it by the Arrow PyCapsule interface.
+/// A record batch. Other packages read it by the Arrow `PyCapsule` interface.
 #[pyclass(frozen, module = "tyrex._native")]
 #[derive(Debug)]
 pub(crate) struct Batch(pub(crate) RecordBatch);

@@ -8,7 +8,7 @@ use tyrex::Error;
 use tyrex::data::{Cell, Content};
 use tyrex::explain::Applicant;
 
-use crate::adviser::{Models, Question};
+use crate::adviser::{Files, Models, Question};
 use crate::arrow::{Batch, Reader, readers, written};
 use crate::certify::Certification;
 use crate::ensemble::Ensemble;
@@ -105,7 +105,7 @@ impl Batchwise {
         options: &str,
         training: Option<&str>,
         ensemble: Option<&Ensemble>,
-        models: Option<(Option<String>, Vec<Vec<Vec<u8>>>)>,
+        models: Option<Files<Vec<u8>>>,
         promises: Option<(String, String)>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
@@ -151,10 +151,7 @@ impl Batchwise {
 
     /// The models that were retrained for the question, to prepare it elsewhere: what is known of
     /// their likeness, and the files of each set. None if it has none.
-    fn models<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<Option<(Option<String>, Vec<Vec<Bound<'py, PyBytes>>>)>> {
+    fn models<'py>(&self, py: Python<'py>) -> PyResult<Option<Files<Bound<'py, PyBytes>>>> {
         let Some(models) = self.work.models() else { return Ok(None) };
         let (likeness, sets) = models.written()?;
         let bytes = |set: Vec<Vec<u8>>| set.iter().map(|own| PyBytes::new(py, own)).collect();

@@ -9,7 +9,6 @@ use tyrex::counterfactual::Protocol;
 use tyrex::data::Dataset;
 use tyrex::data::catalogue::{Catalogue, Direction, Variant};
 use tyrex::explain::{Advice, Answered, Applicant, Ask, Explainer, Part, Threshold};
-use tyrex::metric::{LocalOutlierFactor, NeighbourIndex};
 use tyrex::model::TrainParams;
 use tyrex::plausibility::Plausibility;
 use tyrex::{Points, Seed};

@@ -13,7 +13,7 @@ __version__: Final[str]
 @final
 class Batch:
     """
-    A record batch. Other packages read it by the Arrow PyCapsule interface.
+    A record batch. Other packages read it by the Arrow `PyCapsule` interface.
     """
     def __arrow_c_array__(self, /, requested_schema: Any | None = None) -> tuple[Any, Any]:
         """

@@ -152,6 +152,30 @@ impl Explainer {
         Ok(self.points(&applicants))
     }
 
+    /// The terms of an ensemble.
+    fn terms(
+        &self,
+        change: Option<&str>,
+        change_params: &str,
+        models: Option<usize>,
+        params: Option<&str>,
+        seed: u64,
+    ) -> PyResult<RetrainingTerms> {
+        let usual = ModelChange::default();
+        let change = change.unwrap_or(usual.name());
+        let change = ModelChange::with_params(change, change_params).or_raise()?;
+        let models = models.unwrap_or(MODELS);
+        let own = self.inner.retraining().params().or_raise()?;
+        let params = match params {
+            Some(changes) => {
+                let changes: Map<String, Value> = error::from_json("training parameters", changes)?;
+                own.with(&changes).or_raise()?
+            }
+            None => own,
+        };
+        Ok(RetrainingTerms { change, models, params, seed: Seed(seed) })
+    }
+
     fn part(&self, part: Option<&str>) -> PyResult<Part> {
         match part {
             None => Ok(self.inner.reference().applicants()),
@@ -448,24 +472,25 @@ impl Explainer {
         seed: u64,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Ensemble> {
-        let usual = ModelChange::default();
-        let change = change.unwrap_or(usual.name());
-        let change = ModelChange::with_params(change, change_params).or_raise()?;
-        let models = models.unwrap_or(MODELS);
-        let own = self.inner.retraining().params().or_raise()?;
-        let params = match params {
-            Some(changes) => {
-                let changes: Map<String, Value> = error::from_json("training parameters", changes)?;
-                own.with(&changes).or_raise()?
-            }
-            None => own,
-        };
-        let terms = RetrainingTerms { change, models, params, seed: Seed(seed) };
+        let terms = self.terms(change, change_params, models, params, seed)?;
         let trained = self.run(py, None, progress, |watch| {
             watch.expect(usize::try_from(terms.epochs()).unwrap_or(usize::MAX));
             self.inner.retraining().train(&terms, |_, _| watch.count())
         })?;
         Ok(trained.whole()?.into())
+    }
+
+    /// The terms of an ensemble, as JSON, to make its models one by one.
+    #[pyo3(signature = (change, change_params, models, params, seed))]
+    fn ensemble_terms(
+        &self,
+        change: Option<&str>,
+        change_params: &str,
+        models: Option<usize>,
+        params: Option<&str>,
+        seed: u64,
+    ) -> PyResult<String> {
+        error::json(&self.terms(change, change_params, models, params, seed)?)
     }
 
     /// A certificate for every row of a table that is not dropped, as JSON, each with its sentence,

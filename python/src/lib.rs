@@ -3,17 +3,23 @@
 #![allow(clippy::needless_pass_by_value, reason = "arguments arrive converted")]
 #![allow(clippy::too_many_arguments, reason = "they are Python's keywords")]
 
+mod adviser;
+mod arrow;
+mod batchwise;
+mod certify;
 mod data;
 mod ensemble;
 mod error;
 mod explainer;
 mod function;
 mod gate;
+mod ledger;
 mod metric;
 mod model;
 mod network;
 mod retrained;
 mod run;
+mod stability;
 mod table;
 
 /// The native half of the package.
@@ -40,6 +46,18 @@ mod _native {
     use crate::explainer::{Explainer, method_names};
     #[pymodule_export]
     use crate::gate::{gate_html, judge};
+
+    // Batches
+    #[pymodule_export]
+    use crate::adviser::{retrained_member, retraining_terms};
+    #[pymodule_export]
+    use crate::arrow::{Batch, Batches};
+    #[pymodule_export]
+    use crate::batchwise::Batchwise;
+
+    // Ledger
+    #[pymodule_export]
+    use crate::ledger::record_answers;
 
     // Metrics
     #[pymodule_export]

@@ -169,6 +169,10 @@ pub(crate) fn set_threads(threads: usize) -> PyResult<()> {
     let threads = Arc::new(build(threads)?);
     let process = std::process::id();
     let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
-    *pool = Some(Pool { process, threads });
+    let last = pool.replace(Pool { process, threads });
+    // Threads of a parent process cannot be ended here.
+    if last.as_ref().is_some_and(|last| last.process != process) {
+        std::mem::forget(last);
+    }
     Ok(())
 }

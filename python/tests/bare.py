@@ -5,6 +5,7 @@ Run by `./check` in an environment of its own; not a test for pytest, which need
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import importlib.util
 
@@ -39,6 +40,10 @@ def main() -> None:
         (advice.to_arrow, "pyarrow"),
         (advice.plot, "matplotlib"),
         (lambda: tyrex.MLPClassifier, "scikit-learn"),
+        (explainer.adviser(method="min-cost").answer_schema, "pyarrow"),
+        (lambda: importlib.import_module("tyrex.spark"), "tyrex[spark]"),
+        (lambda: importlib.import_module("tyrex.ray"), "tyrex[ray]"),
+        (lambda: importlib.import_module("tyrex.mlflow"), "tyrex[mlflow]"),
     ]:
         try:
             work()

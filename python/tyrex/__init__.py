@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import datasets, refits
+from . import datasets, ledger, refits
 from ._native import __version__, method_names, set_threads
 from .audit import Audit, Promise, audit
+from .batches import Adviser, Auditor, Certifier, Gauge
 from .columns import Columns
 from .errors import DataError, ModelError, ParameterError, SchemaError, TyrexError, need
 from .explainer import Explainer
@@ -37,8 +38,11 @@ if TYPE_CHECKING:
     from .classifier import MLPClassifier
 
 __all__ = [
+    "Adviser",
     "Audit",
+    "Auditor",
     "Calibration",
+    "Certifier",
     "Change",
     "Columns",
     "DataError",
@@ -46,6 +50,7 @@ __all__ = [
     "Explainer",
     "Explanation",
     "Explanations",
+    "Gauge",
     "MLPClassifier",
     "ModelError",
     "ParameterError",
@@ -59,6 +64,7 @@ __all__ = [
     "calibrate",
     "certify",
     "datasets",
+    "ledger",
     "lof",
     "method_names",
     "refits",

@@ -6,9 +6,84 @@ from _typeshed import Incomplete, SupportsGetItem
 from os import PathLike
 from typing import Any, Final, SupportsFloat, SupportsIndex, final
 
-__all__ = ["__version__", "Data", "Ensemble", "Explainer", "Model", "Network", "Retrained", "Schema", "Table", "change_words", "dataset_names", "gate_html", "judge", "local_outlier_factors", "method_names", "set_threads"]
+__all__ = ["__version__", "Batch", "Batches", "Batchwise", "Data", "Ensemble", "Explainer", "Model", "Network", "Retrained", "Schema", "Table", "change_words", "dataset_names", "gate_html", "judge", "local_outlier_factors", "method_names", "record_answers", "retrained_member", "retraining_terms", "set_threads"]
 
 __version__: Final[str]
+
+@final
+class Batch:
+    """
+    A record batch. Other packages read it by the Arrow `PyCapsule` interface.
+    """
+    def __arrow_c_array__(self, /, requested_schema: Any | None = None) -> tuple[Any, Any]:
+        """
+        The rows, for other packages.
+        """
+    def __arrow_c_schema__(self, /) -> Any:
+        """
+        The schema, for other packages.
+        """
+    def __len__(self, /) -> int: ...
+
+@final
+class Batches:
+    """
+    The batches of a table or a stream of another package, one after the other.
+    """
+    def __iter__(self, /) -> Batches: ...
+    def __new__(cls, /, source: Any) -> Batches:
+        """
+        The batches of an object with `__arrow_c_array__` or `__arrow_c_stream__`.
+        """
+    def __next__(self, /) -> Batch: ...
+
+@final
+class Batchwise:
+    """
+    Work on batches, prepared once.
+    """
+    @staticmethod
+    def adviser(explainer: Explainer, options: str, training: str | None = None, ensemble: Ensemble | None = None, models: tuple[str | None, SupportsGetItem[int, SupportsGetItem[int, SupportsGetItem[int, SupportsIndex]]]] | None = None, promises: tuple[str, str] | None = None, progress: Any | None = None) -> Batchwise:
+        """
+        A question. `models` are the sets of [`models`](Self::models), with what is known of the
+        model's likeness to them, in place of models retrained now. `promises` are the end, `for-good`
+        or a time, and the salt, if answers carry promises.
+        """
+    def answer(self, /, batch: Batch, first: SupportsIndex | None = None, strict: bool = False) -> Batch:
+        """
+        The lines of the rows of a batch, in their order. `first` is the number of the first row;
+        without it rows have no numbers. A row that cannot be read has a line that says so, or is an
+        error if `strict`.
+        """
+    @staticmethod
+    def auditor(explainer: Explainer, options: str, ensemble: Ensemble | None = None) -> Batchwise:
+        """
+        Judgements of promises under a model.
+        """
+    @staticmethod
+    def certifier(explainer: Explainer, ensemble: Ensemble | None, steered: bool, terms: str, seed: SupportsIndex) -> Batchwise:
+        """
+        Certificates of rows.
+        """
+    def models(self, /) -> tuple[str | None, list[list[bytes]]] | None:
+        """
+        The models that were retrained for the question, to prepare it elsewhere: what is known of
+        their likeness, and the files of each set. None if it has none.
+        """
+    @property
+    def question(self, /) -> str:
+        """
+        The question, with its promise and its method, as JSON.
+        """
+    def schema(self, /) -> Batch:
+        """
+        A batch without rows, with the columns of all answers.
+        """
+    @staticmethod
+    def stability(explainer: Explainer, terms: str, seed: SupportsIndex) -> Batchwise:
+        """
+        Measures of stability.
+        """
 
 @final
 class Data:
@@ -110,6 +185,10 @@ class Explainer:
         """
         A certificate for every row of a table that is not dropped, as JSON, each with its sentence,
         after its row.
+        """
+    def ensemble_terms(self, /, change: str | None, change_params: str, models: SupportsIndex | None, params: str | None, seed: SupportsIndex) -> str:
+        """
+        The terms of an ensemble, as JSON, to make its models one by one.
         """
     def explain(self, /, rows: Table | None, options: str, by: SupportsGetItem[int, str], amount: str | None = None, limit: SupportsIndex | None = None, ensemble: Ensemble | None = None, training: str | None = None, progress: Any | None = None) -> tuple[str, list[float], bool]:
         """
@@ -417,6 +496,23 @@ def local_outlier_factors(training: Incomplete, points: Incomplete, neighbours: 
 def method_names() -> list[str]:
     """
     The names of the methods.
+    """
+
+def record_answers(ledger: str, files: SupportsGetItem[int, str | PathLike[str]], subject: str, progress: Any | None = None) -> str:
+    """
+    Records the promises in files of answers: the counts and the head of the ledger, as JSON.
+    """
+
+def retrained_member(explainer: Explainer, terms: str, index: SupportsIndex) -> bytes:
+    """
+    The file of one of the models of these terms, by its index. It has the same bits as the one that
+    is made with all others.
+    """
+
+def retraining_terms(explainer: Explainer, options: str, training: str | None = None) -> list[tuple[int, str]]:
+    """
+    The terms of the models that are retrained for a question: for each set the number of models, and
+    the terms as JSON.
     """
 
 def set_threads(threads: SupportsIndex) -> None:

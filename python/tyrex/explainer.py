@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from .parameters import groupings, training_json, whole
 from .progress import Progress, ProgressSetting
 from .request import options
 from .source import Source, as_table
+
+if TYPE_CHECKING:
+    from .batches import Adviser
 
 __all__ = ["Explainer"]
 
@@ -391,6 +394,70 @@ class Explainer:
                 stacklevel=2,
             )
         return advice
+
+    def adviser(
+        self,
+        *,
+        certify: Any = False,
+        training: Mapping[str, Any] | None = None,
+        promises: bool = False,
+        holds: int | None = 90,
+        with_models: Any = None,
+        progress: ProgressSetting = None,
+        **question: Any,
+    ) -> Adviser:
+        """Prepares a question for rows in batches: `tyrex.Adviser`.
+
+        Parameters
+        ----------
+        question
+            The keywords of `explain`, except those about its rows. `tau="auto"` depends on all
+            rows, so it is not among them.
+        certify, training
+            As in `explain`. The default question has a promise, whose models are retrained now,
+            and an adviser that is pickled carries them.
+        promises
+            Whether answers carry promises for a ledger: `tyrex ledger record` reads them.
+        holds
+            The days that these promises hold; None for no end. They begin when the adviser is
+            made, so that an answer that is made twice is the same promise.
+        with_models
+            Retrained models that were made elsewhere, as `tyrex.spark.retrain` returns them.
+
+        >>> import tyrex
+        >>> explainer = tyrex.Explainer.train(tyrex.datasets.load_german(), epochs=5)
+        >>> adviser = explainer.adviser(method="min-cost", norm="l2")
+        >>> adviser.answer_schema().names[-1]
+        'error'
+        """
+        from .batches import adviser
+
+        return adviser(
+            self,
+            certify=certify,
+            training=training,
+            promises=promises,
+            holds=holds,
+            with_models=with_models,
+            progress=progress,
+            **question,
+        )
+
+    def explain_batches(
+        self,
+        batches: Any,
+        *,
+        key: str | Iterable[str] | None = None,
+        on_error: str = "row",
+        **question: Any,
+    ) -> Iterator[Any]:
+        """Answers to rows in batches, from Arrow to Arrow: `adviser(**question)`, and its
+        `explain_batches`."""
+        return self.adviser(**question).explain_batches(batches, key=key, on_error=on_error)
+
+    def answer_schema(self, **question: Any) -> Any:
+        """The Arrow schema of the answers to a question; see `Adviser.answer_schema`."""
+        return self.adviser(**question).answer_schema()
 
     def _own_models(self, retrained: Any, refit: Any, models: int | None, **how: Any) -> Any:
         """The ensemble of models that the user retrained, or retrains now."""

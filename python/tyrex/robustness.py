@@ -206,19 +206,23 @@ def retrain(
             progress=progress,
         )
         return Ensemble(explainer, native)
-    pairs = ((name.replace("_", "-"), value) for name, value in (change_params or {}).items())
-    notation = ", ".join(f"{name} = {_notation(name, value)}" for name, value in pairs)
     wanted = {**(training or {}), **params}
     with Progress(progress, "training", unit="epochs") as bar:
         native = explainer._native.retrain(
             change,
-            notation,
+            notation(change_params),
             None if models is None else whole("models", models, 1),
             training_json(wanted) if wanted else None,
             whole("seed", seed),
             bar,
         )
     return Ensemble(explainer, native)
+
+
+def notation(params: Mapping[str, Any] | None) -> str:
+    """The parameters of a change in the notation of TOML."""
+    pairs = ((name.replace("_", "-"), value) for name, value in (params or {}).items())
+    return ", ".join(f"{name} = {_notation(name, value)}" for name, value in pairs)
 
 
 def _notation(name: str, value: Any) -> str:

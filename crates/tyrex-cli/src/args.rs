@@ -15,14 +15,15 @@ mod stability;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-pub use audit::AuditArgs;
+pub use audit::{AuditArgs, AuditCommand, AuditJoinArgs};
 pub use calibrate::CalibrateArgs;
 pub use certify::CertifyArgs;
 pub use experiment::{ExperimentCommand, ExperimentRunArgs, ExperimentShowArgs};
 pub use explain::{ExplainArgs, SearchArgs};
 pub use ledger::{
     FilterArgs, Holds, LedgerArgs, LedgerCloseArgs, LedgerCommand, LedgerExportArgs,
-    LedgerForgetArgs, LedgerListArgs, LedgerShowArgs, LedgerVerifyArgs, RecordArgs,
+    LedgerForgetArgs, LedgerListArgs, LedgerRecordArgs, LedgerShowArgs, LedgerVerifyArgs,
+    RecordArgs,
 };
 pub use report::ReportArgs;
 pub use retrain::{ChangeArgs, RetrainArgs};

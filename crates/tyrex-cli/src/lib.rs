@@ -68,6 +68,7 @@ fn dispatch(args: Args, printer: &mut Printer) -> anyhow::Result<Answer> {
         Command::Ledger(LedgerCommand::List(args)) => commands::ledger::list(context, &args),
         Command::Ledger(LedgerCommand::Show(args)) => commands::ledger::show(context, &args),
         Command::Ledger(LedgerCommand::Export(args)) => commands::ledger::export(context, &args),
+        Command::Ledger(LedgerCommand::Record(args)) => commands::ledger::record(context, &args),
         Command::Ledger(LedgerCommand::Close(args)) => {
             commands::ledger::close_promise(context, &args)
         }

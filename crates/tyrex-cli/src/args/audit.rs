@@ -3,13 +3,15 @@
 use std::path::PathBuf;
 
 use clap::ArgGroup;
-use tyrex::explain::Grouping;
+use tyrex::explain::{Grouping, RepairPart};
 
 use super::{CellsArgs, ForceArgs, ImportArgs, SearchArgs};
 
 /// Arguments of `audit`.
 #[derive(Debug, clap::Args)]
 #[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
     group = ArgGroup::new("promises").args(["ledger", "counterfactuals"]),
     after_help = "\
 Examples:
@@ -17,9 +19,13 @@ Examples:
   tyrex audit --ledger postgres://host/advice --model new.onnx --allow 0.5% --out audit.html
   tyrex audit --counterfactuals cf.csv --data applicants.csv --model a.onnx --model b.onnx
   tyrex audit --counterfactuals cf.csv --dataset german --model new.onnx --by sex --by age:25,40,60
-  tyrex audit --ledger advice.db --model january.onnx --model february.onnx --model march.onnx"
+  tyrex audit --ledger advice.db --model january.onnx --model february.onnx --model march.onnx
+  tyrex audit --ledger advice.db --model new.onnx --part 2/8 --out part-2.json"
 )]
 pub struct AuditArgs {
+    /// What to do with parts.
+    #[command(subcommand)]
+    pub command: Option<AuditCommand>,
     /// Ledger with the promises: a file, or the URL of a PostgreSQL database; it is only read
     /// [default: the variable `TYREX_LEDGER`]
     #[arg(long, value_name = "LEDGER", help_heading = "Promises")]
@@ -80,6 +86,10 @@ pub struct AuditArgs {
     /// How repairs of broken promises are found.
     #[command(flatten)]
     pub search: SearchArgs,
+    /// Search for the repairs of one part of the broken promises only, such as 2/8; `tyrex audit join`
+    /// makes the whole report of the .json files of all parts
+    #[arg(long, value_name = "I/N", value_parser = part, requires = "out", help_heading = "Repairs")]
+    pub part: Option<RepairPart>,
     /// Write the answer to a .html, .json, .csv, .jsonl, .ndjson or .parquet file; may be repeated
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub out: Vec<PathBuf>,
@@ -89,6 +99,39 @@ pub struct AuditArgs {
     /// How to write CSV.
     #[command(flatten)]
     pub cells: CellsArgs,
+}
+
+/// Commands for the parts of an audit.
+#[derive(Debug, clap::Subcommand)]
+pub enum AuditCommand {
+    /// Join the reports of all parts of an audit
+    ///
+    /// The report is the one of an audit that was not divided.
+    #[command(after_help = "\
+Examples:
+  tyrex audit join part-*.json --out audit.html --out audit.json")]
+    Join(AuditJoinArgs),
+}
+
+/// Arguments of `audit join`.
+#[derive(Debug, clap::Args)]
+pub struct AuditJoinArgs {
+    /// The .json reports of `tyrex audit --part`, in any order
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// Write the answer to a .html, .json, .csv, .jsonl, .ndjson or .parquet file; may be repeated
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub out: Vec<PathBuf>,
+    /// Whether to overwrite them.
+    #[command(flatten)]
+    pub force: ForceArgs,
+    /// How to write CSV.
+    #[command(flatten)]
+    pub cells: CellsArgs,
+}
+
+fn part(text: &str) -> Result<RepairPart, String> {
+    text.parse::<RepairPart>().map_err(|error| error.to_string())
 }
 
 /// A share between 0 and 1, or in per cent. A bare 1 is ambiguous.

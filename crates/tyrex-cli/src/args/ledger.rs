@@ -51,6 +51,15 @@ Examples:
 Examples:
   tyrex ledger forget customer-4711 --ledger advice.db --yes")]
     Forget(LedgerForgetArgs),
+    /// Record the promises in files of answers, such as the parts that Spark or Ray wrote
+    ///
+    /// Answers carry promises if their adviser was made with `promises=True` in Python. The files may
+    /// be recorded in any order: a promise that the ledger has already is not recorded again.
+    #[command(after_help = "\
+Examples:
+  tyrex ledger record answers/*.parquet --subject-column customer --ledger advice.db
+  tyrex ledger record night.parquet --subject-column id --ledger postgres://host/advice --json")]
+    Record(LedgerRecordArgs),
     /// Close a promise that was fulfilled or withdrawn
     #[command(after_help = "\
 Examples:
@@ -137,6 +146,20 @@ pub struct LedgerVerifyArgs {
     /// A head that was stored earlier; it must still be in the chain
     #[arg(long, value_name = "HASH")]
     pub head: Option<Hash>,
+}
+
+/// Arguments of `ledger record`.
+#[derive(Debug, clap::Args)]
+pub struct LedgerRecordArgs {
+    /// Files of answers: .parquet, .csv, .jsonl or .ndjson
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// Column that names the subject of each promise
+    #[arg(long, value_name = "COLUMN")]
+    pub subject_column: String,
+    /// The ledger, which is created if it does not exist.
+    #[command(flatten)]
+    pub ledger: LedgerArgs,
 }
 
 /// Arguments of `ledger forget`.

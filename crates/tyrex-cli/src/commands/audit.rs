@@ -11,8 +11,8 @@ use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::schema::Split;
 use tyrex::data::{Catalogue, CellFormat, Dataset, Schema, Table, TableLimits};
 use tyrex::explain::{
-    Ask, Explainer, Gate, GateCandidate, GateReport, Meaning, Reference, UnlabelledRows,
-    WrittenPromise, embedded_schema, import,
+    Ask, Explainer, Gate, GateCandidate, GateReport, Meaning, Reference, RepairPart,
+    UnlabelledRows, WrittenPromise, embedded_schema, import,
 };
 use tyrex::file::{check_writable, write_whole};
 use tyrex::model::files::ModelFile;
@@ -23,7 +23,7 @@ use self::page::AuditReport;
 use super::ledger::{close, typed_or_named};
 use super::summary::shown;
 use super::{Answer, Context, block_on, explain, source};
-use crate::args::AuditArgs;
+use crate::args::{AuditArgs, AuditCommand, AuditJoinArgs};
 use crate::help::Usage;
 use crate::interrupt;
 use crate::progress::Unit;
@@ -32,6 +32,9 @@ use crate::progress::Unit;
 /// millions.
 const MOST_PROMISES: usize = 500_000;
 pub(crate) fn run(context: &mut Context<'_>, args: &AuditArgs) -> anyhow::Result<Answer> {
+    if let Some(AuditCommand::Join(args)) = &args.command {
+        return join(context, args);
+    }
     let overwrite = args.force.overwrite();
     // Checked before the work, so that the error does not come minutes later.
     check_outputs(args, overwrite)?;
@@ -74,14 +77,35 @@ pub(crate) fn run(context: &mut Context<'_>, args: &AuditArgs) -> anyhow::Result
             has_only_promises: rows.is_none() && args.reference.is_none(),
         })
         .collect();
-    let report = with_progress(context, &gate, &candidates, &promises)?;
-    for path in &args.out {
-        write(&report, path, overwrite, args.cells.cells())?;
+    let report = with_progress(context, &gate, args.part, &candidates, &promises)?;
+    // The report has them too.
+    drop((candidates, promises));
+    shown_and_written(
+        context,
+        &report,
+        promise_source(args),
+        &args.out,
+        overwrite,
+        args.cells.cells(),
+    )
+}
+
+/// Writes and shows a report.
+fn shown_and_written(
+    context: &mut Context<'_>,
+    report: &GateReport,
+    source: String,
+    out: &[PathBuf],
+    overwrite: Overwrite,
+    cells: CellFormat,
+) -> anyhow::Result<Answer> {
+    for path in out {
+        write(report, path, overwrite, cells)?;
     }
     let GateReport { verdict, allow, confidence, request, candidates, updates, promises, .. } =
-        &report;
+        report;
     context.printer.show(&AuditReport {
-        source: promise_source(args),
+        source,
         verdict,
         allow: *allow,
         confidence: *confidence,
@@ -89,9 +113,35 @@ pub(crate) fn run(context: &mut Context<'_>, args: &AuditArgs) -> anyhow::Result
         candidates,
         updates: updates.as_ref(),
         promises,
-        out: args.out.iter().map(|path| shown(path)).collect(),
+        part: report.part,
+        out: out.iter().map(|path| shown(path)).collect(),
     })?;
     Ok(if report.passes() { Answer::Yes } else { Answer::No })
+}
+
+/// `tyrex audit join`
+fn join(context: &mut Context<'_>, args: &AuditJoinArgs) -> anyhow::Result<Answer> {
+    let overwrite = args.force.overwrite();
+    let inputs: Vec<Option<&PathBuf>> = args.files.iter().map(Some).collect();
+    check_files(&args.out, &inputs, overwrite)?;
+    let read = |file: &PathBuf| -> anyhow::Result<GateReport> {
+        let text = std::fs::read(file).map_err(|source| tyrex::Error::Io {
+            action: "read",
+            path: file.clone(),
+            source,
+        })?;
+        serde_json::from_slice(&text).map_err(|error| {
+            tyrex::Error::Table {
+                file: file.clone(),
+                problem: format!("not a report of `tyrex audit --part`: {error}"),
+            }
+            .into()
+        })
+    };
+    let reports = args.files.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
+    let source = format!("{} parts", reports.len());
+    let report = GateReport::joined(reports)?;
+    shown_and_written(context, &report, source, &args.out, overwrite, args.cells.cells())
 }
 
 /// The rows that `explain` used.
@@ -160,9 +210,12 @@ fn promises(args: &AuditArgs, rows: Option<&Rows>) -> anyhow::Result<Vec<Written
         return Ok(WrittenPromise::of_advice(&advice, rows.map(Rows::table))?);
     }
     let ledger = typed_or_named(args.ledger.as_deref())?;
-    let entries = block_on(ledger.open_promises())?;
+    let mut promises = Vec::new();
+    let take = |entry: Entry| promises.extend(entry.written());
+    let read = block_on(ledger.each_open_promise(take))?;
     close(&ledger)?;
-    Ok(entries?.iter().filter_map(Entry::written).collect())
+    read?;
+    Ok(promises)
 }
 
 /// A candidate with rows: the given ones, or else those of the promises.
@@ -218,6 +271,7 @@ fn explainer(
 fn with_progress(
     context: &Context<'_>,
     gate: &Gate,
+    part: Option<RepairPart>,
     candidates: &[GateCandidate<'_>],
     promises: &[WrittenPromise],
 ) -> tyrex::Result<GateReport> {
@@ -225,7 +279,7 @@ fn with_progress(
     let done = AtomicU64::new(0);
     let total = 2 * (promises.len() * candidates.len()) as u64;
     progress.at(0, total, String::new());
-    let report = gate.judge(candidates, promises, |tick| {
+    let report = gate.judge_part(part, candidates, promises, |tick| {
         if tick == Tick::Answered {
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
             progress.at(done, total, String::new());
@@ -269,9 +323,28 @@ fn check_outputs(args: &AuditArgs, overwrite: Overwrite) -> anyhow::Result<()> {
         args.ensemble.as_ref(),
         split.as_ref(),
     ]);
-    for (index, path) in args.out.iter().enumerate() {
-        source::keep_inputs(path, &inputs)?;
-        if args.out[..index].contains(path) {
+    if let (Some(_), Some(other)) =
+        (args.part, args.out.iter().find(|path| !matches!(Form::of(path), Form::Json)))
+    {
+        return Err(Usage {
+            problem: format!("--out {}: a part of an audit is no whole report", other.display()),
+            help: "write the part to a .json file, and join the parts with `tyrex audit join`"
+                .to_owned(),
+        }
+        .into());
+    }
+    check_files(&args.out, &inputs, overwrite)
+}
+
+/// Rejects outputs that are inputs or repeated, or that cannot be written.
+fn check_files(
+    out: &[PathBuf],
+    inputs: &[Option<&PathBuf>],
+    overwrite: Overwrite,
+) -> anyhow::Result<()> {
+    for (index, path) in out.iter().enumerate() {
+        source::keep_inputs(path, inputs)?;
+        if out[..index].contains(path) {
             return Err(Usage {
                 problem: format!("--out {} is given twice", path.display()),
                 help: "give every output its own name".to_owned(),

@@ -4,23 +4,24 @@ use std::io::IsTerminal as _;
 
 use serde::Serialize;
 use tyrex::certificate::at_least;
-use tyrex::data::Table;
+use tyrex::data::{Table, TableReader};
 use tyrex::explain::PromisedProbability;
 use tyrex_ledger::database::Database;
 use tyrex_ledger::ledger::{
-    self, Closing, Content, Entry, Filter, Forgotten, Given, Head, Ledger, Promised, Timestamp,
-    Uuid, Verification,
+    self, Closing, Content, Entry, Filter, Forgotten, Given, Head, Ledger, Promised,
+    RecordedAnswers, Timestamp, Uuid, Verification,
 };
 
 use super::summary::{counted, shown};
 use super::{Answer, Context, block_on, source};
 use crate::args::{
     FilterArgs, LedgerArgs, LedgerCloseArgs, LedgerExportArgs, LedgerForgetArgs, LedgerListArgs,
-    LedgerShowArgs, LedgerVerifyArgs,
+    LedgerRecordArgs, LedgerShowArgs, LedgerVerifyArgs,
 };
 use crate::help::Usage;
 use crate::interrupt;
 use crate::printer::{Page, Report, Stand};
+use crate::progress::Unit;
 
 /// The environment variable that names the ledger if `--ledger` does not.
 const VARIABLE: &str = "TYREX_LEDGER";
@@ -38,14 +39,16 @@ fn existing(args: &LedgerArgs) -> anyhow::Result<Ledger> {
 
 /// The ledger of the arguments, or else of the variable. It must exist.
 pub(super) fn typed_or_named(typed: Option<&str>) -> anyhow::Result<Ledger> {
-    let Some(address) = address(typed) else {
-        return Err(Usage {
-            problem: "no ledger is named".to_owned(),
-            help: format!("pass --ledger FILE or --ledger postgres://..., or set {VARIABLE}"),
-        }
-        .into());
+    open_existing(&named_address(typed)?)
+}
+
+/// The ledger of the arguments, or else of the variable.
+fn named_address(typed: Option<&str>) -> anyhow::Result<String> {
+    let missing = || Usage {
+        problem: "no ledger is named".to_owned(),
+        help: format!("pass --ledger FILE or --ledger postgres://..., or set {VARIABLE}"),
     };
-    open_existing(&address)
+    Ok(address(typed).ok_or_else(missing)?)
 }
 
 /// A ledger that must exist.
@@ -124,6 +127,37 @@ pub(crate) fn export(context: &mut Context<'_>, args: &LedgerExportArgs) -> anyh
         ledger: ledger.database().address().to_owned(),
         entries: entries.len(),
         out: shown(&args.out),
+    })?;
+    close(&ledger)
+}
+
+pub(crate) fn record(context: &mut Context<'_>, args: &LedgerRecordArgs) -> anyhow::Result<()> {
+    for file in &args.files {
+        // Refused now, and not after the files before it were recorded.
+        let names = [&args.subject_column, "status", "promise"];
+        let mut reader = TableReader::open(file, 1)?;
+        if let Some(table) = reader.next().transpose()? {
+            names.iter().try_for_each(|name| table.column(name).map(|_| ()))?;
+        }
+    }
+    let ledger =
+        Ledger::new(block_on(Database::open(&named_address(args.ledger.ledger.as_deref())?))??);
+    let progress = context.progress("recording", Unit::Rows);
+    let mut all = RecordedAnswers::default();
+    for file in &args.files {
+        let before = all.answers;
+        let watch = |so_far: &RecordedAnswers| {
+            progress.at(before + so_far.answers, 0, String::new());
+        };
+        let work = ledger.record_answers(file, &args.subject_column, watch);
+        all.add(&interrupt::whole(|| block_on(work))??);
+    }
+    progress.finish();
+    context.printer.show(&RecordAnswersReport {
+        ledger: ledger.database().address().to_owned(),
+        files: args.files.len(),
+        recorded: all,
+        head: block_on(ledger.head())??,
     })?;
     close(&ledger)
 }
@@ -346,6 +380,34 @@ impl Report for ExportReport {
             count => format!("{count} entries"),
         };
         page.title(&format!("Wrote {count} to {}", self.out));
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct RecordAnswersReport {
+    ledger: String,
+    files: usize,
+    #[serde(flatten)]
+    recorded: RecordedAnswers,
+    head: Head,
+}
+
+impl Report for RecordAnswersReport {
+    const COMMAND: &'static str = "ledger record";
+
+    fn page(&self, page: &mut Page) {
+        let RecordedAnswers { answers, recorded, already, without } = self.recorded;
+        page.title(&format!(
+            "Recorded {} in {}",
+            counted(recorded as usize, "promise"),
+            self.ledger
+        ));
+        page.pairs(&[
+            ("answers", format!("{answers} in {}", counted(self.files, "file"))),
+            ("already", format!("{already} were in the ledger")),
+            ("without", format!("{without} have no advice, so they promise nothing")),
+            ("head", self.head.hash.to_string()),
+        ]);
     }
 }
 

@@ -250,3 +250,33 @@ fn every_end_of_the_table_is_reached() {
     }
     assert!(different.is_empty(), "{}", different.join("\n"));
 }
+
+#[test]
+fn the_parts_of_an_audit_are_joined_to_the_same_report() {
+    let place = place();
+    let run = |more: &str| {
+        let terms = format!("--ledger open.db --model mid.onnx {more}");
+        let output = audit(&place, &terms).output().unwrap();
+        assert_eq!(ended(&output).0, 1, "{}", ended(&output).1);
+    };
+    run("--out whole.json");
+    run("--part 1/2 --out one.json");
+    run("--part 2/2 --out two.json");
+    let joined = place.command("audit join two.json one.json --out joined.json").output().unwrap();
+    assert_eq!(ended(&joined).0, 1);
+    assert_eq!(place.read("joined.json"), place.read("whole.json"));
+    assert_ne!(place.read("one.json"), place.read("two.json"));
+    for (arguments, words) in [
+        ("audit join one.json", "2/2 is missing"),
+        ("audit join one.json whole.json", "one is not of a part"),
+        ("audit join notes.txt", "not a report of `tyrex audit --part`"),
+        ("audit join one.json two.json --out one.json", "one.json"),
+        ("audit --ledger open.db --model mid.onnx --part 3/2 --out x.json", "3/2"),
+        ("audit --ledger open.db --model mid.onnx --part 1/2 --out x.html", "no whole report"),
+    ] {
+        let output = place.command(arguments).output().unwrap();
+        let (code, text) = ended(&output);
+        assert_eq!(code, 2, "{arguments}: {text}");
+        assert!(text.contains(words), "{arguments}: {text}");
+    }
+}

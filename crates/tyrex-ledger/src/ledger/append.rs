@@ -131,7 +131,7 @@ impl Present {
             && same_text(line.request.as_deref(), &promise.request.to_string())
             && (forgotten
                 || (self.subject.as_ref() == Some(&promise.subject)
-                    && same_text(self.document.as_deref(), &text(promise)?)));
+                    && same_text(self.document.as_deref(), &promise.text()?)));
         if !same {
             return Err(Error::Taken(promise.id));
         }
@@ -200,7 +200,7 @@ impl Append {
     }
 
     async fn promise(&mut self, promise: &NewPromise) -> Result<Recorded> {
-        let payload = Payload::new(&promise.subject, text(promise)?)?;
+        let payload = Payload::new(&promise.subject, promise.text()?)?;
         let mut line = self.line(promise.id, Kind::Promise);
         line.model = Some(promise.model.clone());
         line.request = Some(promise.request.to_string());
@@ -262,10 +262,4 @@ impl Append {
             self.count, self.hash.0.to_vec())?;
         Ok(self.transaction.commit().await?)
     }
-}
-
-/// The document of a promise, as stored.
-fn text(promise: &NewPromise) -> Result<String> {
-    serde_json::to_string(&promise.document)
-        .map_err(|error| tyrex::Error::param("promise", error, "numbers that JSON can hold").into())
 }

@@ -162,6 +162,15 @@ pub(super) fn commitment(salt: &[u8], subject: &str, document: &str) -> Hash {
     fields.finish()
 }
 
+/// The digest of texts under a name.
+pub(super) fn digest<const N: usize>(domain: &str, texts: [Option<&str>; N]) -> Hash {
+    let mut fields = Fields::new(domain);
+    for text in texts {
+        fields.add(text.map(str::as_bytes));
+    }
+    fields.finish()
+}
+
 /// Hashes fields with their lengths, so that their boundaries are unambiguous.
 struct Fields(Sha256);
 

@@ -5,6 +5,7 @@
 //! data of a subject was erased (`forgotten`). Entries are only appended. `docs/ledger.md`
 //! describes the guarantees.
 
+mod answers;
 mod append;
 mod chain;
 mod entry;
@@ -17,6 +18,7 @@ mod table;
 mod values;
 mod verify;
 
+pub use answers::RecordedAnswers;
 pub use chain::Hash;
 pub use entry::{Closing, Content, Document, Entry, Given, Kind, Promised, Status};
 pub use error::{Error, Result};

@@ -65,6 +65,12 @@ impl NewPromise {
         })
     }
 
+    /// The document, as stored.
+    pub(super) fn text(&self) -> Result<String> {
+        let wrong = |error| tyrex::Error::param("promise", error, "numbers that JSON can hold");
+        Ok(serde_json::to_string(&self.document).map_err(wrong)?)
+    }
+
     /// Checks that the ledger accepts it.
     pub fn check(&self) -> Result<()> {
         check_subject(&self.subject)?;

@@ -41,6 +41,9 @@ macro_rules! entries {
     };
 }
 
+/// Open promises that are read together.
+const PAGE: usize = 4096;
+
 /// A filter of entries. The default is every promise.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filter {
@@ -108,14 +111,37 @@ impl Ledger {
     /// The open promises: neither closed, nor expired, nor forgotten. The whole ledger is verified
     /// first, in the same snapshot: a forged closing or another end of a promise would hide it.
     pub async fn open_promises(&self) -> Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        self.each_open_promise(|entry| entries.push(entry)).await?;
+        Ok(entries)
+    }
+
+    /// The same, one after the other: only some thousand are in memory.
+    pub async fn each_open_promise(&self, mut take: impl FnMut(Entry)) -> Result<()> {
         let mut snapshot = self.database.snapshot().await?;
         if let Some(problem) = Check::new(None).run(&mut snapshot).await?.problem {
             return Err(problem.into());
         }
-        let filter = Filter { status: Some(Status::Open), ..Filter::default() };
-        let entries = listed(&mut snapshot, &filter).await?;
+        check_endings(&mut snapshot).await?;
+        // All pages are of the same moment.
+        let now = Timestamp::now();
+        let mut after = None;
+        loop {
+            let status = Some(Status::Open);
+            let filter = Filter { status, after, limit: Some(PAGE), ..Filter::default() };
+            let page = page(&mut snapshot, &filter, now).await?;
+            let full = page.len() == PAGE;
+            for found in page {
+                let entry = found.entry()?;
+                after = Some(entry.sequence);
+                take(entry);
+            }
+            if !full {
+                break;
+            }
+        }
         snapshot.rollback().await?;
-        Ok(entries)
+        Ok(())
     }
 
     /// The stored head of the ledger.
@@ -134,6 +160,14 @@ impl Ledger {
 
 /// The entries of a snapshot that match a filter.
 async fn listed(snapshot: &mut Transaction, filter: &Filter) -> Result<Vec<Entry>> {
+    let found = page(snapshot, filter, Timestamp::now()).await?;
+    // All promises, not only those found: one that only seems forgotten could be open.
+    check_endings(snapshot).await?;
+    found.into_iter().map(Found::entry).collect()
+}
+
+/// The entries that match a filter, with their status at a time, as stored.
+async fn page(snapshot: &mut Transaction, filter: &Filter, now: Timestamp) -> Result<Vec<Found>> {
     let found: Vec<Found> = sql!(fetch_all in snapshot;
         entries!(
          "WHERE ($2 OR kind = 'promise') \
@@ -145,13 +179,11 @@ async fn listed(snapshot: &mut Transaction, filter: &Filter) -> Result<Vec<Entry
          AND sequence > $7 \
          ORDER BY sequence LIMIT $8"
          ),
-        written(Timestamp::now()), filter.all_kinds, filter.status.map(Status::name),
+        written(now), filter.all_kinds, filter.status.map(Status::name),
         filter.subject.as_deref(), filter.model.as_deref(), filter.since.map(written),
         filter.after.map_or(0, whole),
         filter.limit.map_or(i64::MAX, |limit| whole(limit as u64)))?;
-    // All promises, not only those found: one that only seems forgotten could be open.
-    check_endings(snapshot).await?;
-    found.into_iter().map(Found::entry).collect()
+    Ok(found)
 }
 
 /// Rejects a ledger with a closing or an erasure that was changed, or where personal data is missing

@@ -1,5 +1,6 @@
 //! The ledger in a SQLite file, and in PostgreSQL.
 
+mod answers;
 mod book;
 mod common;
 mod crash;

@@ -25,6 +25,7 @@ pub mod value;
 pub mod writer;
 
 pub use catalogue::Catalogue;
+pub use cell::Cell;
 pub(crate) use cell::listed;
 pub use dataset::Dataset;
 pub use encode::Encoder;

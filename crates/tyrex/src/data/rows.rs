@@ -5,10 +5,11 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use crate::data::cell::Cell;
 use crate::data::schema::{Feature, MissingPolicy, Schema, Split};
 use crate::data::table::{Column, Table};
 use crate::data::value::{Row, Value};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shortened};
 
 /// The kept rows of a table, and a report of the others.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,6 +94,59 @@ fn check_repeated(schema: &Schema, table: &Table) -> Result<()> {
     Ok(())
 }
 
+impl Schema {
+    /// The value in the place of one that was read, and the policy for missing ones if it was
+    /// missing. The error says what was expected.
+    fn present<'a>(
+        &'a self,
+        feature: &'a Feature,
+        value: Value,
+    ) -> Result<(Value, Option<&'a MissingPolicy>), String> {
+        if value != Value::Missing {
+            return Ok((value, None));
+        }
+        let policy = self.missing_policy(feature);
+        let value = match policy {
+            MissingPolicy::Reject => {
+                return Err(format!(
+                    "{}; if missing cells are usual here, set `missing` in the schema",
+                    self.expected(feature)
+                ));
+            }
+            MissingPolicy::DropRow | MissingPolicy::Level | MissingPolicy::Pass => Value::Missing,
+            MissingPolicy::Fill(value) => value.clone(),
+        };
+        Ok((value, Some(policy)))
+    }
+
+    /// One row of a source with types, from a cell for each feature. The error says what is wrong
+    /// with which column; a row that a table would drop for a missing cell is an error too.
+    /// `missing` are the [`missing_numbers`](Self::missing_numbers).
+    pub(crate) fn row_of_cells<'a>(
+        &self,
+        missing: &[f64],
+        cells: impl Iterator<Item = Cell<'a>>,
+    ) -> Result<Row, String> {
+        let mut values = Vec::with_capacity(self.features.len());
+        for (feature, cell) in self.features.iter().zip(cells) {
+            let name = &feature.name;
+            let found = |expected: String| {
+                let cell = shortened(&cell.to_string());
+                format!("column `{name}`: found `{cell}`, expected {expected}")
+            };
+            let value = self.value_of(feature, missing, &cell).map_err(found)?;
+            let (value, policy) = self.present(feature, value).map_err(found)?;
+            if policy == Some(&MissingPolicy::DropRow) {
+                return Err(format!(
+                    "column `{name}`: it is missing, and the schema drops such rows"
+                ));
+            }
+            values.push(value);
+        }
+        Ok(Row::from_checked(values))
+    }
+}
+
 impl Rows {
     /// Reads the features of every row. The table may have more columns than the schema
     /// names; the label is not needed. A batch of a file may have no rows to keep, a whole
@@ -139,25 +193,11 @@ impl Rows {
             let value = schema
                 .value_of_cell(feature, table.cell(row, column))
                 .map_err(|expected| table.cell_error(row, column, expected))?;
-            if value != Value::Missing {
-                values.push(value);
-                continue;
-            }
-            let policy = schema.missing_policy(feature);
-            values.push(match policy {
-                MissingPolicy::Reject => {
-                    let expected = format!(
-                        "{}; if missing cells are usual here, set `missing` in the schema",
-                        schema.expected(feature)
-                    );
-                    return Err(table.cell_error(row, column, expected));
-                }
-                MissingPolicy::DropRow | MissingPolicy::Level | MissingPolicy::Pass => {
-                    Value::Missing
-                }
-                MissingPolicy::Fill(value) => value.clone(),
-            });
-            missing.push((policy, &feature.name));
+            let (value, policy) = schema
+                .present(feature, value)
+                .map_err(|expected| table.cell_error(row, column, expected))?;
+            values.push(value);
+            missing.extend(policy.map(|policy| (policy, &feature.name)));
         }
         let drop = missing.iter().any(|(policy, _)| **policy == MissingPolicy::DropRow);
         for (policy, name) in missing {

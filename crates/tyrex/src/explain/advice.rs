@@ -11,7 +11,7 @@ use super::{
 };
 use crate::action::Overrides;
 use crate::counterfactual::{Budget, Counterfactual, MethodSpec, Norm, Outcome, Protocol, Reason};
-use crate::data::{Column, Content, Feature, FeatureKind, Row, Schema, Table, Value};
+use crate::data::{Cell, Column, Content, Feature, FeatureKind, Row, Schema, Table, Value};
 use crate::error::{Error, Result};
 use crate::seed::Seed;
 
@@ -180,6 +180,21 @@ impl<'a> AdviceFile<'a> {
     /// the number of fresh models, of those that accept, and the probability that they show, which
     /// is empty if an assumption does not hold.
     pub fn table(self, advice: &[Advice], fresh: Option<&Fresh>) -> Result<Table> {
+        let columns = self.columns()?;
+        let mut columns: Vec<Column> =
+            columns.into_iter().map(|(name, _)| Column::new(name)).collect();
+        for line in self.lines(advice, fresh)? {
+            columns.iter_mut().zip(line).for_each(|(column, cell)| column.push_display(cell));
+        }
+        Table::new("counterfactuals", columns)
+    }
+
+    /// The lines of [`table`](Self::table), with typed cells.
+    pub fn lines(
+        self,
+        advice: &[Advice],
+        fresh: Option<&Fresh>,
+    ) -> Result<Vec<Vec<Cell<'static>>>> {
         let Self { explainer, request } = self;
         let mut promised = PromisedPoints::new(explainer.encoder().dim());
         promised.add(advice);
@@ -188,50 +203,53 @@ impl<'a> AdviceFile<'a> {
             None => None,
         };
         let mut shown = judged.iter().flat_map(QuestionPortfolio::cells);
-        let columns = self.columns()?;
-        let mut columns: Vec<Column> =
-            columns.into_iter().map(|(name, _)| Column::new(name)).collect();
+        let own = OWN_TAIL.len() + if request.promise.is_some() { PROMISE.len() } else { 0 };
+        let all = self.columns()?.len();
+        let width = all - HEAD.len() - own;
         let parameters = explainer.parameters(request)?;
         let model = explainer.fingerprint().to_string();
-        for each in advice {
-            let mut cells = vec![each.applicant.row.to_string()];
+        let schema = explainer.schema();
+        let line = |each: &Advice| -> Result<Vec<Cell<'static>>> {
+            let mut cells = Vec::with_capacity(all);
             let (status, reason) = match each.outcome.reason() {
                 Some(reason) => ("not_found", reason.name()),
                 None if each.outcome.is_cut_short() => ("found", Reason::BudgetSpent.name()),
                 None => ("found", ""),
             };
-            cells.extend([status.to_owned(), reason.to_owned()]);
-            let own = OWN_TAIL.len() + if request.promise.is_some() { PROMISE.len() } else { 0 };
-            let width = columns.len() - HEAD.len() - own;
+            cells.push(Cell::Integer(each.applicant.row as i64));
+            cells.extend([Cell::text(status), Cell::text(reason)]);
             match (&each.advised, each.found()) {
-                (Some(row), _) => cells.extend(explainer.schema().cells_of_row(row)),
-                (None, Some(found)) => cells.extend(found.point.iter().map(ToString::to_string)),
-                (None, None) => cells.extend(vec![String::new(); width]),
+                (Some(row), _) => cells.extend(schema.typed_cells_of_row(row)),
+                (None, Some(found)) => {
+                    cells.extend(found.point.iter().map(|&x| Cell::single(x)));
+                }
+                (None, None) => cells.extend(vec![Cell::Empty; width]),
             }
-            let number = |number: Option<f64>| number.map(|x| x.to_string()).unwrap_or_default();
+            let usual = each.found().and_then(|found| explainer.usual(request, &found.point));
             cells.extend([
-                each.found().map(|found| found.score.to_string()).unwrap_or_default(),
-                number(each.stability),
-                number(each.found().and_then(|found| explainer.usual(request, &found.point))),
-                number(each.cost.map(|cost| cost.l1)),
-                number(each.cost.map(|cost| cost.l2)),
-                each.changed_count().map(|count| count.to_string()).unwrap_or_default(),
+                each.found().map_or(Cell::Empty, |found| Cell::single(found.score)),
+                Cell::real(each.stability),
+                Cell::real(usual),
+                Cell::real(each.cost.map(|cost| cost.l1)),
+                Cell::real(each.cost.map(|cost| cost.l2)),
+                each.changed_count().map_or(Cell::Empty, |count| Cell::Integer(count as i64)),
             ]);
             if request.promise.is_some() {
                 let own = each.found().and_then(|_| shown.next()).transpose()?;
-                cells.extend(own.unwrap_or_default());
+                cells.extend(own.unwrap_or([Cell::Empty, Cell::Empty, Cell::Empty]));
             }
             cells.extend([
-                each.outcome.seconds.to_string(),
-                request.method.name().to_owned(),
-                parameters.clone(),
-                model.clone(),
-                request.seed.0.to_string(),
-                FORMAT_VERSION.to_string(),
+                Cell::Real(each.outcome.seconds),
+                Cell::text(request.method.name()),
+                Cell::text(parameters.clone()),
+                Cell::text(model.clone()),
+                // It may be too large for a signed number.
+                Cell::text(request.seed.0.to_string()),
+                Cell::Integer(i64::from(FORMAT_VERSION)),
             ]);
-            columns.iter_mut().zip(&cells).for_each(|(column, cell)| column.push(cell));
-        }
-        Table::new("counterfactuals", columns)
+            Ok(cells)
+        };
+        advice.iter().map(line).collect()
     }
 
     /// The columns of [`table`](Self::table), and the types of their cells.

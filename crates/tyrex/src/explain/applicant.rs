@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Explainer, Part};
-use crate::data::{ReadReport, Row, Rows, Table};
+use crate::data::{Cell, ReadReport, Row, Rows, Table};
 use crate::error::{Error, Result};
 use crate::model::{Model, THRESHOLD};
 use crate::points::Points;
@@ -101,6 +101,45 @@ impl Applicants<'_> {
             })
             .collect();
         Ok((applicants, report))
+    }
+
+    /// The applicants in a batch of a source with types, without labels. `cell(row, feature)` is the
+    /// cell of a row, counted from 0, for a feature of the schema; `first` is the number of the
+    /// first row. A row that cannot be read or scored is the reason, which does not name the row:
+    /// it is the same in any batch.
+    pub fn read_cells<'c>(
+        self,
+        first: usize,
+        rows: usize,
+        cell: impl Fn(usize, usize) -> Cell<'c>,
+    ) -> Vec<Result<Applicant, String>> {
+        let Explainer { encoder, .. } = self.explainer;
+        let (schema, model) = (self.explainer.schema(), self.explainer.model());
+        let (missing, features) = (schema.missing_numbers(), schema.features.len());
+        let mut points = Points::new(encoder.dim());
+        let read: Vec<Result<Row, String>> = (0..rows)
+            .map(|row| {
+                let cells = (0..features).map(|feature| cell(row, feature));
+                let values = schema.row_of_cells(&missing, cells)?;
+                let point = encoder.encode(&values).map_err(|error| error.to_string())?;
+                points.push(point.as_slice());
+                Ok(values)
+            })
+            .collect();
+        let own = model.score_rows(&read.iter().flatten().cloned().collect::<Vec<_>>());
+        let mut scored = own.unwrap_or_else(|| model.score(&points)).into_iter();
+        let mut points = points.rows();
+        let numbered = read.into_iter().zip(first..);
+        let applicant = |(read, row): (Result<Row, String>, usize)| {
+            let values = read?;
+            let (point, score) = points.next().zip(scored.next()).unwrap_or_default();
+            if !score.is_finite() {
+                return Err(format!("the model's score is {score}, expected a probability"));
+            }
+            let point = point.to_vec();
+            Ok(Applicant { row, values, point, score, label: None, favourable: None })
+        };
+        numbered.map(applicant).collect()
     }
 
     /// A row of the explainer's data, by its index.

@@ -5,6 +5,7 @@
 
 mod gate;
 mod group;
+mod part;
 mod repair;
 mod table;
 mod updates;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 pub use gate::{Gate, GateCandidate};
 pub use group::Grouping;
 pub(super) use group::Partition;
+pub use part::RepairPart;
 pub use updates::{Update, Updates};
 pub use verdict::{
     GateReport, GateVerdict, Group, GroupTable, JudgedCandidate, JudgedPromise, PromiseRepairs,
@@ -133,7 +135,7 @@ impl Explainer {
 }
 
 /// The cost of repairs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RepairSummary {
     /// The broken promises with a repair.

@@ -9,6 +9,7 @@ mod applicant;
 mod ask;
 mod audit;
 mod calibrate;
+mod carried;
 mod certify;
 mod document;
 mod feature;
@@ -42,10 +43,11 @@ pub use ask::{
 };
 pub use audit::{
     Gate, GateCandidate, GateReport, GateVerdict, Group, GroupTable, Grouping, JudgedCandidate,
-    JudgedPromise, PromiseRepairs, PromiseStatus, Repair, RepairSearch, RepairSummary, Stated,
-    Tally, Update, Updates, Values, WrittenPromise,
+    JudgedPromise, PromiseRepairs, PromiseStatus, Repair, RepairPart, RepairSearch, RepairSummary,
+    Stated, Tally, Update, Updates, Values, WrittenPromise,
 };
 pub use calibrate::CalibrationTerms;
+pub use carried::CarriedModels;
 pub use certify::{AdviceRows, verify_certificates};
 pub use document::{
     Advised, AnswerDocument, Explained, HighestPromise, NamedValues, Proof, Unchanged,

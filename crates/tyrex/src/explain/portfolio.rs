@@ -7,7 +7,7 @@ use super::audit::Partition;
 use super::{Advice, AdviceRows, Explainer, Fresh, Grouping, Promise};
 use crate::certificate::{Portfolio, PortfolioGroup, PortfolioStatement, Retrained, Verdict};
 use crate::data::value::parse_number;
-use crate::data::{Schema, Table};
+use crate::data::{Cell, Schema, Table};
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::points::Points;
@@ -159,13 +159,13 @@ impl PromisedPoints {
 impl QuestionPortfolio {
     /// For each promise the number of fresh models, of those that keep it, and the probability that
     /// they show; empty if an assumption does not hold.
-    pub(super) fn cells(&self) -> impl Iterator<Item = Result<[String; 3]>> {
+    pub(super) fn cells(&self) -> impl Iterator<Item = Result<[Cell<'static>; 3]>> {
         let models = self.portfolio.models();
         let is_certified = self.portfolio.verdict() == Verdict::Certified;
         self.portfolio.keeping().map(move |keeping| {
             let bound = Proportion::new(keeping, models)?.lower(1.0 - self.confidence)?;
-            let shown = if is_certified { bound.to_string() } else { String::new() };
-            Ok([models.to_string(), keeping.to_string(), shown])
+            let shown = if is_certified { Cell::Real(bound) } else { Cell::Empty };
+            Ok([Cell::Integer(models as i64), Cell::Integer(keeping as i64), shown])
         })
     }
 

@@ -285,6 +285,22 @@ pub(super) struct MadeModels {
     fresh: Mutex<Option<(RetrainingTerms, Arc<Fresh>)>>,
 }
 
+impl MadeModels {
+    /// Keeps models to search over and to choose the margin for the next question.
+    pub(super) fn keep_search(&self, terms: [RetrainingTerms; 2], models: SearchModels) {
+        keep(&self.search, terms, models);
+    }
+
+    /// Keeps fresh models for the next question.
+    pub(super) fn keep_fresh(&self, terms: RetrainingTerms, models: Fresh) {
+        keep(&self.fresh, terms, models);
+    }
+}
+
+fn keep<K, T>(last: &Mutex<Option<(K, Arc<T>)>>, terms: K, models: T) {
+    *last.lock().unwrap_or_else(PoisonError::into_inner) = Some((terms, Arc::new(models)));
+}
+
 /// The models of these terms, from the last question or made now.
 fn made<K: PartialEq, T>(
     last: &Mutex<Option<(K, Arc<T>)>>,

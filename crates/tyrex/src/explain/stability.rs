@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::table::table;
 use super::{Applicant, Explainer, FORMAT_VERSION};
-use crate::data::Table;
+use crate::data::{Cell, Content, Table};
 use crate::error::{Error, Result};
 use crate::measure::{
     DetachedGauge, Gamma, Gauge, GaugeScratch, NeighbourReadings, Neighbourhood, Sampling,
@@ -134,39 +134,54 @@ impl StabilityGauge {
 
     /// The measures as a table to write: a column for each, then the provenance.
     pub fn table(&self, rows: &[RowStability]) -> Result<Table> {
-        let names = [
-            "row",
-            "score",
-            "mean",
-            "relaxed_stability",
-            "stability",
-            "gamma",
-            "samples",
-            "sigma",
-            "model",
-            "seed",
-            "format_version",
-        ];
+        let lines = self.lines(rows).into_iter();
+        let text = |line: [Cell<'_>; COLUMNS.len()]| line.iter().map(Cell::to_string).collect();
+        table("stability", &COLUMNS.map(|(name, _)| name), lines.map(text))
+    }
+
+    /// The columns of [`table`](Self::table), and the types of their cells.
+    pub fn columns() -> [(&'static str, Content); COLUMNS.len()] {
+        COLUMNS
+    }
+
+    /// The lines of [`table`](Self::table), with typed cells.
+    pub fn lines(&self, rows: &[RowStability]) -> Vec<[Cell<'static>; COLUMNS.len()]> {
         let StabilityTerms { samples, sigma, seed, .. } = self.terms;
         let model = self.explainer.fingerprint().to_string();
         let line = |row: &RowStability| {
-            vec![
-                row.row.to_string(),
-                row.score.to_string(),
-                row.mean.to_string(),
-                row.relaxed_stability.to_string(),
-                row.stability.to_string(),
-                row.gamma.to_string(),
-                samples.to_string(),
-                sigma.to_string(),
-                model.clone(),
-                seed.0.to_string(),
-                FORMAT_VERSION.to_string(),
+            [
+                Cell::Integer(row.row as i64),
+                Cell::single(row.score),
+                Cell::Real(row.mean),
+                Cell::Real(row.relaxed_stability),
+                Cell::Real(row.stability),
+                Cell::Real(row.gamma),
+                Cell::Integer(samples as i64),
+                Cell::Real(sigma),
+                Cell::text(model.clone()),
+                // It may be too large for a signed number.
+                Cell::text(seed.0.to_string()),
+                Cell::Integer(i64::from(FORMAT_VERSION)),
             ]
         };
-        table("stability", &names, rows.iter().map(line))
+        rows.iter().map(line).collect()
     }
 }
+
+/// The columns of measures, and the types of their cells.
+const COLUMNS: [(&str, Content); 11] = [
+    ("row", Content::Integer),
+    ("score", Content::Real),
+    ("mean", Content::Real),
+    ("relaxed_stability", Content::Real),
+    ("stability", Content::Real),
+    ("gamma", Content::Real),
+    ("samples", Content::Integer),
+    ("sigma", Content::Real),
+    ("model", Content::Text),
+    ("seed", Content::Real),
+    ("format_version", Content::Integer),
+];
 
 impl Explainer {
     /// Draws neighbours and prepares them for the model.

@@ -8,7 +8,7 @@ use tyrex::counterfactual::{Norm, Protocol, Reason, Tick};
 use tyrex::data::{Column, Row, Table};
 use tyrex::explain::{
     AdviceFile, Applicant, Explainer, Gate, GateCandidate, GateReport, JudgedPromise, Part,
-    PromiseStatus, Repair, Request, Values, WrittenPromise,
+    PromiseStatus, Repair, RepairPart, Request, Values, WrittenPromise,
 };
 use tyrex::measure::{Gauge, Neighbourhood, RelaxedStability, Sampling};
 use tyrex::model::TrainParams;
@@ -311,4 +311,56 @@ fn what_cannot_be_audited_is_refused() {
     let report = judge(&explainer, &[promise], GO_ON);
     let judged = &report.candidates[0].promises[0];
     assert_eq!((judged.status, report.passes()), (PromiseStatus::Unreadable, false));
+}
+
+#[test]
+fn the_parts_of_an_audit_make_the_whole() {
+    let (given, _) = given(&trained(0));
+    let promises = written(&given);
+    let (one, other) = (trained(1), trained(2));
+    let named = [("one", &one), ("other", &other)];
+    let candidates = named.map(|(name, explainer)| GateCandidate {
+        name: name.to_owned(),
+        explainer,
+        has_only_promises: false,
+    });
+    let gate = Gate { by: vec!["age:25,40".parse().unwrap()], ..Gate::new(request()) };
+    let whole = gate.judge(&candidates, &promises, GO_ON).unwrap();
+    let broken = whole.candidates.iter().map(|own| own.tally.broken).max().unwrap();
+    assert!(broken > 4, "{broken}");
+    // More parts than promises leave some of them empty.
+    for parts in [1, 3, broken + 2] {
+        let mut reports: Vec<GateReport> = (1..=parts)
+            .rev()
+            .map(|part| {
+                let part = RepairPart::new(part, parts).unwrap();
+                let report = gate.judge_part(Some(part), &candidates, &promises, GO_ON).unwrap();
+                // As it is kept in a file.
+                serde_json::from_str(&serde_json::to_string(&report).unwrap()).unwrap()
+            })
+            .collect();
+        let joined = GateReport::joined(reports.clone()).unwrap();
+        let [joined, whole] = [&joined, &whole].map(|own| {
+            // Times are not answers, and reports have none.
+            serde_json::to_string(own).unwrap()
+        });
+        assert_eq!(joined, whole, "{parts}");
+        let refused = |reports: Vec<GateReport>, words: &str| {
+            let error = GateReport::joined(reports).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        };
+        if parts == 3 {
+            refused(reports[1..].to_vec(), "3/3 is missing");
+            refused(vec![reports[0].clone(); 3], "is missing");
+            refused([&reports[..], &reports[..1]].concat(), "3/3 is repeated");
+            reports[1].allow = 0.5;
+            refused(reports, "has other promises, candidates or terms");
+        }
+    }
+    let error = GateReport::joined(vec![whole]).unwrap_err().to_string();
+    assert!(error.contains("one is not of a part"), "{error}");
+    for wrong in ["0/3", "4/3", "1", "a/b", "1/0", "-1/3", "1/3/3"] {
+        assert!(wrong.parse::<RepairPart>().is_err(), "{wrong}");
+    }
+    assert_eq!("2/8".parse::<RepairPart>().unwrap().to_string(), "2/8");
 }

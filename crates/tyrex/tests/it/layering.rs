@@ -114,14 +114,14 @@ fn the_check_sees_what_it_should() {
 }
 
 /// The crates of the workspace that each one may depend on; it is linked into whatever depends
-/// on it, so the Python package carries the library alone.
+/// on it, so the Python package carries the library and the ledger alone.
 const CRATES: [(&str, &[&str]); 6] = [
     ("crates/tyrex", &[]),
     ("crates/tyrex-ledger", &["tyrex"]),
     ("crates/tyrex-lab", &["tyrex"]),
     ("crates/tyrex-server", &["tyrex", "tyrex-lab", "tyrex-ledger"]),
     ("crates/tyrex-cli", &["tyrex", "tyrex-lab", "tyrex-ledger", "tyrex-server"]),
-    ("python", &["tyrex"]),
+    ("python", &["tyrex", "tyrex-ledger"]),
 ];
 
 #[test]

@@ -4,8 +4,8 @@ use serde::Serialize;
 use tyrex::certificate::at_least;
 use tyrex::counterfactual::Reason;
 use tyrex::explain::{
-    GateVerdict, Group, JudgedCandidate, JudgedPromise, PromiseStatus, Repair, Request, Updates,
-    WrittenPromise,
+    GateVerdict, Group, JudgedCandidate, JudgedPromise, PromiseStatus, Repair, RepairPart, Request,
+    Updates, WrittenPromise,
 };
 
 use crate::commands::summary::counted;
@@ -26,6 +26,8 @@ pub(super) struct AuditReport<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) updates: Option<&'a Updates>,
     pub(super) promises: &'a [WrittenPromise],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) part: Option<RepairPart>,
     pub(super) out: Vec<String>,
 }
 

@@ -9,7 +9,7 @@ use super::verdict::{
     PromiseStatus, Repair, RepairSearch, Tally,
 };
 use super::written::{Read, WrittenPromise, ignored};
-use super::{AuditedPromise, RepairSummary, Repairs};
+use super::{AuditedPromise, RepairPart, RepairSummary, Repairs};
 use crate::counterfactual::{MethodSpec, Reason, ReferenceUse, Tick};
 use crate::data::{Row, Value, listed};
 use crate::error::{Error, Result};
@@ -68,6 +68,18 @@ impl Gate {
         promises: &[WrittenPromise],
         watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
     ) -> Result<GateReport> {
+        self.judge_part(None, candidates, promises, watch)
+    }
+
+    /// The same report with the repairs of one part of the broken promises; [`GateReport::joined`]
+    /// makes the whole report of all parts.
+    pub fn judge_part(
+        &self,
+        part: Option<RepairPart>,
+        candidates: &[GateCandidate<'_>],
+        promises: &[WrittenPromise],
+        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
+    ) -> Result<GateReport> {
         self.check(candidates)?;
         promises.iter().filter_map(|each| each.promised).try_for_each(|it| it.check())?;
         check_meaning(candidates, promises)?;
@@ -79,7 +91,7 @@ impl Gate {
             .collect::<Result<_>>()?;
         let mut judged: Vec<JudgedCandidate> = Vec::with_capacity(candidates.len());
         for candidate in candidates {
-            let mut one = self.candidate(candidate, promises, &partitions, &watch)?;
+            let mut one = self.candidate(candidate, promises, &partitions, part, &watch)?;
             let same = judged.iter().find(|other| other.fingerprint == one.fingerprint);
             one.same_as = same.map(|other| other.name.clone());
             judged.push(one);
@@ -96,6 +108,7 @@ impl Gate {
             candidates: judged,
             updates,
             promises: promises.to_vec(),
+            part,
         })
     }
 
@@ -153,6 +166,7 @@ impl Gate {
         candidate: &GateCandidate<'_>,
         written: &[WrittenPromise],
         partitions: &[Partition],
+        part: Option<RepairPart>,
         watch: &(impl Fn(Tick) -> ControlFlow<()> + Sync),
     ) -> Result<JudgedCandidate> {
         let GateCandidate { name, explainer, .. } = candidate;
@@ -172,7 +186,7 @@ impl Gate {
             let _ = watch(Tick::Answered);
         }
         if let Some(request) = &request {
-            explainer.repair(&mut audited, request, watch).map_err(named)?;
+            explainer.repair(&mut audited, request, part, watch).map_err(named)?;
         }
         let mut readings = audited.iter();
         let mut promises: Vec<JudgedPromise> = Vec::with_capacity(written.len());

@@ -3,18 +3,19 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{AuditedPromise, Repairs};
+use super::{AuditedPromise, RepairPart, Repairs};
 use crate::action::Actions;
 use crate::counterfactual::{Answer, Counterfactual, Norm, Outcome, Reason, Tick};
 use crate::error::Result;
 use crate::explain::{Advice, Adviser, Applicant, Explainer, Request};
 
 impl Explainer {
-    /// Searches for the repairs of the broken promises.
+    /// Searches for the repairs of the broken promises, or of those of a part.
     pub(super) fn repair(
         &self,
         audited: &mut [AuditedPromise],
         request: &Request,
+        part: Option<RepairPart>,
         watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
     ) -> Result<()> {
         let stopped = AtomicBool::new(false);
@@ -25,7 +26,13 @@ impl Explainer {
             }
             ControlFlow::Continue(())
         };
-        let broken = || audited.iter().filter(|each| !each.is_kept());
+        let mut number = 0;
+        let mut is_searched = |each: &AuditedPromise| {
+            number += usize::from(!each.is_kept());
+            !each.is_kept() && part.is_none_or(|part| part.has(number - 1))
+        };
+        let searched: Vec<bool> = audited.iter().map(&mut is_searched).collect();
+        let broken = || audited.iter().zip(&searched).filter(|own| *own.1).map(|own| own.0);
         let mut starts: Vec<Applicant> = broken().map(|each| each.promised.clone()).collect();
         starts.extend(broken().filter_map(|each| each.factual.clone()));
         for _ in starts.len()..2 * audited.len() {
@@ -38,8 +45,8 @@ impl Explainer {
         let actions = self.actions(request)?;
         let mut from_promised = Adviser::new(self, request.clone())?.advise(&starts, watch)?;
         let mut from_factual = from_promised.split_off(broken().count()).into_iter();
-        let broken = audited.iter_mut().filter(|each| !each.is_kept());
-        for (each, from_promised) in broken.zip(from_promised) {
+        let broken = audited.iter_mut().zip(&searched).filter(|own| *own.1);
+        for ((each, _), from_promised) in broken.zip(from_promised) {
             let from_factual = each.factual.as_ref().and_then(|_| from_factual.next());
             let repairs = Repairs { from_promised, from_factual };
             each.repairs = Some(self.shared(repairs, &actions, request.norm)?);

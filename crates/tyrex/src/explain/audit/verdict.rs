@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::updates::Updates;
-use super::{RepairSummary, Values, WrittenPromise};
+use super::{RepairPart, RepairSummary, Values, WrittenPromise};
 use crate::counterfactual::Reason;
 use crate::error::Result;
 use crate::explain::{Costs, FeatureChange, PromisedProbability, Request, ShownPromise};
@@ -31,6 +31,9 @@ pub struct GateReport {
     pub updates: Option<Updates>,
     /// The promises, as recorded.
     pub promises: Vec<WrittenPromise>,
+    /// The part of the broken promises that has repairs, if it is not all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<RepairPart>,
 }
 
 /// Whether a candidate may be deployed.

@@ -1,0 +1,112 @@
+"""What the tests of other engines share: German credit, and the processes of workers."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import tyrex
+
+# Spark starts the Python of the path otherwise.
+os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+
+# Times are not answers.
+TIMES = ["seconds"]
+
+
+@pytest.fixture(scope="session")
+def explainer() -> tyrex.Explainer:
+    german = tyrex.datasets.load_german()
+    return tyrex.Explainer.train(german, hidden=[8], epochs=20, early_stopping=None)
+
+
+@pytest.fixture(scope="session")
+def people() -> pd.DataFrame:
+    """German credit without labels, three times, with a key."""
+    rows = tyrex.datasets.load_german().to_pandas().drop(columns="class")
+    rows = pd.concat([rows] * 3, ignore_index=True)
+    return rows.assign(id=range(len(rows)))
+
+
+def settled(table: Any) -> pa.Table:
+    """Answers in the order of their keys, without times."""
+    if isinstance(table, pd.DataFrame):
+        table = pa.Table.from_pandas(table, preserve_index=False)
+    there = [name for name in TIMES if name in table.schema.names]
+    return table.drop_columns(there).sort_by("id").combine_chunks()
+
+
+def same(found: Any, expected: Any) -> bool:
+    """Whether answers are equal, whatever an engine calls its texts."""
+    own, other = settled(found), settled(expected)
+    return own.schema.names == other.schema.names and own.to_pylist() == other.to_pylist()
+
+
+def alone(work: tyrex.batches.Batchwise, rows: Any) -> pa.Table:
+    """The answers of this process."""
+    if isinstance(rows, pd.DataFrame):
+        rows = pa.Table.from_pandas(rows, preserve_index=False)
+    return pa.Table.from_batches(list(work.lines(rows, key="id")))
+
+
+def workers(is_one: Callable[[str], bool]) -> list[int]:
+    """The processes below this one that have loaded tyrex, by their command lines."""
+    parents, found = {}, []
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            stat = (folder / "stat").read_text().rsplit(")", 1)[1].split()
+            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            maps = (folder / "maps").read_text()
+        except OSError:
+            continue
+        parents[int(folder.name)] = int(stat[1])
+        if "_native.abi3" in maps and is_one(command):
+            found.append(int(folder.name))
+
+    def is_below(process: int) -> bool:
+        while process in parents:
+            process = parents[process]
+            if process == os.getpid():
+                return True
+        return False
+
+    return [process for process in found if process != os.getpid() and is_below(process)]
+
+
+class Killer:
+    """Kills one worker of the engine once it works, and only one."""
+
+    def __init__(self, is_one: Callable[[str], bool]) -> None:
+        self.seen: set[int] = set()
+        self.killed: int | None = None
+        self._is_one, self._stop = is_one, threading.Event()
+        self._known = set(workers(is_one))
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            there = workers(self._is_one)
+            self.seen.update(there)
+            if there and self.killed is None:
+                time.sleep(0.5)  # It has begun to answer.
+                os.kill(there[0], signal.SIGKILL)
+                self.killed = there[0]
+            time.sleep(0.05)
+
+    def __enter__(self) -> Killer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._stop.set()
+        self._thread.join()

@@ -1,0 +1,109 @@
+"""tyrex in a real local Ray cluster, with several processes of workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+import ray
+from conftest import Killer, alone, same
+
+import tyrex
+import tyrex.ray
+
+
+def is_worker(command: str) -> bool:
+    return command.startswith("ray::")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster() -> Iterator[None]:
+    # Two for the actors, one for the tasks that cut the rows.
+    ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False)
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    yield
+    ray.shutdown()
+
+
+def answers(ds: Any) -> pa.Table:
+    return pa.concat_tables(list(ray.get(ds.to_arrow_refs())))
+
+
+@pytest.mark.parametrize("blocks", [1, 7, 64])
+def test_the_answers_are_those_of_one_process(
+    people: pd.DataFrame, explainer: tyrex.Explainer, blocks: int
+) -> None:
+    adviser = explainer.adviser(method="min-cost")
+    ds = ray.data.from_pandas(people).repartition(blocks)
+    found = answers(tyrex.ray.explain(ds, adviser, key="id", workers=2, batch_size=300))
+    assert found.num_rows == 3000
+    assert same(found, alone(adviser, people))
+
+
+def test_a_promise_travels_with_its_models(
+    people: pd.DataFrame, explainer: tyrex.Explainer
+) -> None:
+    own = tyrex.Explainer(explainer.to_onnx(), tyrex.datasets.load_german())
+    models = tyrex.ray.retrain(own)
+    assert [len(each) for each in models[1]] == [40, 60, 61]
+    adviser = explainer.adviser()
+    assert adviser._native.models()[1] == models[1]
+    ds = ray.data.from_pandas(people.head(100)).repartition(3)
+    found = answers(tyrex.ray.explain(ds, own.adviser(with_models=models), key="id", workers=2))
+    assert same(found, alone(adviser, people.head(100)))
+    assert "promise_shown" in found.schema.names
+
+
+def test_an_ensemble_has_a_model_per_task(explainer: tyrex.Explainer) -> None:
+    made = tyrex.ray.retrain_ensemble(explainer, 6, change="bootstrap", seed=3, epochs=2)
+    alone = tyrex.retrain(explainer, 6, change="bootstrap", seed=3, epochs=2)
+    assert made._native.contents()[1:] == alone._native.contents()[1:]
+
+
+def test_measures_certificates_and_audits(people: pd.DataFrame, explainer: tyrex.Explainer) -> None:
+    rows = people.head(300)
+    ds = ray.data.from_pandas(rows).repartition(5)
+    how = {"key": "id", "workers": 2}
+    measured = answers(tyrex.ray.stability(ds, explainer, k=20, **how))
+    assert same(measured, alone(tyrex.Gauge(explainer, k=20), rows))
+    ensemble = tyrex.retrain(explainer, 11)
+    certified = answers(tyrex.ray.certify(ds, explainer, ensemble, **how))
+    assert same(certified, alone(tyrex.Certifier(explainer, ensemble), rows))
+    adviser = explainer.adviser(method="min-cost", promises=True)
+    # Two pools of actors at once would need more CPUs than there are.
+    given = tyrex.ray.explain(ds, adviser, **how).materialize()
+    german = tyrex.datasets.load_german()
+    other = tyrex.Explainer.train(german, hidden=[8], epochs=20, early_stopping=None, seed=1)
+    judged = answers(tyrex.ray.audit(given, other, **how))
+    assert same(judged, alone(tyrex.Auditor(other), alone(adviser, rows)))
+    assert {"kept", "broken"} <= set(judged["status"].to_pylist())
+
+
+def test_a_worker_that_is_killed_costs_no_answer(
+    people: pd.DataFrame, explainer: tyrex.Explainer
+) -> None:
+    adviser = explainer.adviser(method="trex-i", tau=0.6, k=2000)
+    ds = ray.data.from_pandas(people).repartition(16)
+    with Killer(is_worker) as killer:
+        found = answers(tyrex.ray.explain(ds, adviser, key="id", workers=2, batch_size=200))
+    print(f"killed {killer.killed} of {sorted(killer.seen)}; {found.num_rows} answers")
+    assert killer.killed is not None and len(killer.seen) >= 3
+    assert sorted(found["id"].to_pylist()) == list(range(3000))
+    assert same(found, alone(adviser, people))
+
+
+def test_a_bad_row_is_a_row_or_ends_the_job(
+    people: pd.DataFrame, explainer: tyrex.Explainer
+) -> None:
+    rows = people.head(50).assign(housing=lambda own: own["housing"].where(own["id"] != 7, "tent"))
+    ds = ray.data.from_pandas(rows).repartition(3)
+    adviser = explainer.adviser(method="min-cost")
+    found = answers(tyrex.ray.explain(ds, adviser, key="id", workers=2)).to_pylist()
+    wrong = [line for line in found if line["status"] == "error"]
+    assert len(found) == 50 and [line["id"] for line in wrong] == [7]
+    assert "`tent`" in wrong[0]["error"]
+    with pytest.raises(Exception, match="tent"):
+        answers(tyrex.ray.explain(ds, adviser, key="id", workers=2, on_error="raise"))

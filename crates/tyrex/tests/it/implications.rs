@@ -1,8 +1,13 @@
 //! Rules about changes on grids that are small enough to look at every row.
 
-use tyrex::Points;
-use tyrex::action::{Actions, FeasibleSet};
-use tyrex::data::{Encoder, Row, Schema, Value};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use tyrex::action::{Actions, Constraint, FeasibleSet};
+use tyrex::data::{Dataset, Encoder, Row, Schema, Table, Value};
+use tyrex::explain::{Answered, Ask, Explainer, Part};
+use tyrex::model::TrainParams;
+use tyrex::{Points, Seed};
 
 const SCHEMA: &str = r#"
 format_version = 1
@@ -228,7 +233,11 @@ fn rules_that_make_no_sense_are_refused() {
         ("{ monotone = [\"age\", \"age\"] }", "rule 0: `monotone` names `age` twice"),
         ("{ monotone = [\"work\", \"age\"] }", "the levels of `work` have no order"),
         ("{ monotone = [\"age\", \"ages\"] }", "rule 0: `ages` is no feature"),
-        ("{ monotone = [\"age\"] }", "invalid length 1"),
+        ("{ monotone = [\"age\"] }", "`monotone` has 2 features, found 1"),
+        (
+            "{ ratio = [\"pay\", \"hours\", \"age\"], at_most = 1 }",
+            "`ratio` has 2 features, found 3",
+        ),
         ("{ ratio = [\"pay\", \"work\"], at_most = 1 }", "rule 0: `work` is not a number"),
         ("{ ratio = [\"pay\", \"pay\"], at_most = 1 }", "`ratio` divides `pay` by itself"),
         ("{ ratio = [\"pay\", \"hours\"] }", "expected `at_least`, `at_most` or both"),
@@ -286,5 +295,96 @@ fn rules_survive_being_written() {
         let json = serde_json::to_string(&world.schema.rules).unwrap();
         let again: Vec<tyrex::data::schema::Rule> = serde_json::from_str(&json).unwrap();
         assert_eq!(again, world.schema.rules, "{json}");
+    }
+}
+
+/// A model that likes a large `a` and a small `b`.
+fn explainer() -> Explainer {
+    let mut text = "a,b,y\n".to_owned();
+    for row in 0..400_usize {
+        let (a, b) = (row * 7919 % 101, row * 6007 % 101);
+        text += &format!("{a},{b},{}\n", u8::from(a > b));
+    }
+    let schema = Schema::from_toml(
+        "format_version = 1\nlabel = { column = \"y\", favourable = 1 }\nfeature = [\
+         { name = \"a\", kind = \"integer\", range = [0, 100] },\
+         { name = \"b\", kind = \"integer\", range = [0, 100] },\
+         ]\n",
+    )
+    .unwrap();
+    let table = Table::from_csv(Path::new("pairs.csv"), text.as_bytes()).unwrap();
+    let data = Dataset::load(&schema, table).unwrap();
+    let params = TrainParams::default();
+    Explainer::train(data, &params, Seed(0), |_: &_| ControlFlow::Continue(())).unwrap()
+}
+
+/// A question as the front ends write it.
+fn asked(explainer: &Explainer, question: serde_json::Value) -> Answered {
+    let ask = Ask::read(question.as_object().unwrap(), &[]).unwrap();
+    let applicants = explainer.applicants().rejected(Part::Train);
+    let go_on = |_| ControlFlow::Continue(());
+    explainer.answer(&applicants[..6], &ask, None, go_on).unwrap()
+}
+
+/// Rules of a question are obeyed by every method, and named where they prevent advice.
+#[test]
+fn a_question_may_have_rules() {
+    let explainer = explainer();
+    for method in ["min-cost", "trex-o", "trex-i", "trex-nn", "nn", "sns"] {
+        let rules = serde_json::json!([
+            { "if": { "a": "up" }, "then": { "b": { "by": [3, null] } } },
+            { "monotone": ["b", "a"] },
+        ]);
+        let question = serde_json::json!({ "method": method, "certify": false, "rules": rules });
+        let answered = asked(&explainer, question);
+        let mut found = 0;
+        for advice in &answered.advice {
+            let Some(row) = &advice.advised else { continue };
+            let [a, b] = [0, 1].map(|at| {
+                let number = |row: &Row| row.values()[at].number().unwrap();
+                number(row) - number(&advice.applicant.values)
+            });
+            assert!((a <= 0.0 || b >= 3.0) && (b <= 0.0 || a > 0.0) && (b >= 0.0 || a < 0.0));
+            found += 1;
+        }
+        assert!(found > 0, "{method}");
+    }
+    // Every change of `a` needs one of `b`, which must stay, and `b` itself is not enough.
+    let rule = serde_json::json!([{ "if": { "a": "any" }, "then": { "b": "any" } }]);
+    let question = serde_json::json!({ "method": "min-cost", "certify": false, "keep": ["b"],
+        "rules": rule });
+    let answered = asked(&explainer, question);
+    let rows = answered.rows(6, |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!(answered.found, 0);
+    let mut named = 0;
+    for row in serde_json::to_value(&rows).unwrap().as_array().unwrap() {
+        for helpful in row["advice"]["relaxations"]["helpful"].as_array().unwrap() {
+            named += usize::from(helpful["constraint"].get("rule").is_some());
+        }
+    }
+    let first = answered.advice.first().unwrap();
+    let actions = Actions::new(explainer.schema(), explainer.encoder()).unwrap();
+    assert!(actions.constraints().iter().all(|own| !matches!(own, Constraint::Rule { .. })));
+    assert!(first.advised.is_none() && named > 0, "{named}");
+}
+
+#[test]
+fn rules_of_a_question_are_checked() {
+    let explainer = explainer();
+    let error = |rules: serde_json::Value| {
+        let question = serde_json::json!({ "rules": rules });
+        let ask = Ask::read(question.as_object().unwrap(), &[]);
+        let checked = ask.and_then(|ask| ask.check_features(explainer.schema()));
+        checked.unwrap_err().to_string()
+    };
+    let cases = [
+        (serde_json::json!([{ "monotone": ["a", "c"] }]), "rules[0]", "`c` is no feature"),
+        (serde_json::json!([{ "monotone": ["a", "b"], "terms": {} }]), "rules[0]", "not two of"),
+        (serde_json::json!([{ "if": { "a": "sideways" }, "then": {} }]), "rules[0]", "sideways"),
+        (serde_json::json!({ "a": 1 }), "rules", "list"),
+    ];
+    for (rules, place, problem) in cases {
+        let found = error(rules);
+        assert!(found.contains(place) && found.contains(problem), "{found}\n{place} {problem}");
     }
 }

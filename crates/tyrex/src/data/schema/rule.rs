@@ -91,9 +91,9 @@ struct RuleToml {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     terms: Option<BTreeMap<String, f64>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    ratio: Option<[String; 2]>,
+    ratio: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    monotone: Option<[String; 2]>,
+    monotone: Option<Vec<String>>,
     #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
     condition: Option<BTreeMap<String, Change>>,
     #[serde(default, rename = "then", skip_serializing_if = "Option::is_none")]
@@ -105,18 +105,25 @@ struct RuleToml {
 }
 
 impl TryFrom<RuleToml> for Rule {
-    type Error = &'static str;
+    type Error = String;
 
-    fn try_from(toml: RuleToml) -> Result<Self, &'static str> {
+    fn try_from(toml: RuleToml) -> Result<Self, String> {
         let RuleToml { description, at_least, at_most, .. } = toml;
         let is_bound = at_least.is_some() || at_most.is_some();
+        // An array of serde would drop a third name of a TOML file.
+        let pair = |key: &str, names: Vec<String>| {
+            <[String; 2]>::try_from(names)
+                .map_err(|names| format!("`{key}` has 2 features, found {}", names.len()))
+        };
         let implied = (toml.condition, toml.consequence);
         let relation = match (toml.terms, toml.ratio, toml.monotone, implied) {
             (Some(terms), None, None, (None, None)) => Relation::Sum { terms, at_least, at_most },
-            (None, Some([dividend, divisor]), None, (None, None)) => {
+            (None, Some(names), None, (None, None)) => {
+                let [dividend, divisor] = pair("ratio", names)?;
                 Relation::Ratio { dividend, divisor, at_least, at_most }
             }
-            (None, None, Some([leader, follower]), (None, None)) if !is_bound => {
+            (None, None, Some(names), (None, None)) if !is_bound => {
+                let [leader, follower] = pair("monotone", names)?;
                 Relation::Monotone { leader, follower }
             }
             (None, None, None, (Some(condition), Some(consequence))) if !is_bound => {
@@ -125,7 +132,8 @@ impl TryFrom<RuleToml> for Rule {
             _ => {
                 return Err(
                     "a rule has `terms` or `ratio`, with `at_least`, `at_most` or both; or \
-                            `monotone`; or `if` and `then`; and not two of them",
+                            `monotone`; or `if` and `then`; and not two of them"
+                        .to_owned(),
                 );
             }
         };
@@ -141,10 +149,10 @@ impl From<Rule> for RuleToml {
                 Self { terms: Some(terms), at_least, at_most, ..none }
             }
             Relation::Ratio { dividend, divisor, at_least, at_most } => {
-                Self { ratio: Some([dividend, divisor]), at_least, at_most, ..none }
+                Self { ratio: Some(vec![dividend, divisor]), at_least, at_most, ..none }
             }
             Relation::Monotone { leader, follower } => {
-                Self { monotone: Some([leader, follower]), ..none }
+                Self { monotone: Some(vec![leader, follower]), ..none }
             }
             Relation::Implication { condition, consequence } => {
                 Self { condition: Some(condition), consequence: Some(consequence), ..none }

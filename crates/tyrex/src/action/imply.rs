@@ -6,6 +6,8 @@
 //! the values of features and keeps the implication from being broken again, so a row is found
 //! after at most as many divisions as there are implications.
 
+use std::collections::BTreeMap;
+
 use super::options::{Narrow, Numbers, Options};
 use super::rows::Answers;
 use super::rule::ROUNDING;
@@ -45,7 +47,7 @@ impl Implication {
                 [Change::Up, Change::Down].map(|change| pair((leader, follower), change)).into()
             }
             Relation::Implication { condition, consequence } => {
-                let list = |all: &std::collections::BTreeMap<String, Change>| {
+                let list = |all: &BTreeMap<String, Change>| {
                     all.iter().map(|(name, change)| (name.clone(), change.clone())).collect()
                 };
                 vec![(list(condition), list(consequence))]
@@ -97,13 +99,13 @@ impl Implication {
         for shift in &self.consequence {
             let narrowed = branches.iter().flat_map(|branch| {
                 let numbers = branch.options[shift.position].numbers();
-                branch.narrowed(shift.position, shift.made(numbers))
+                branch.narrowed(shift.position, &shift.made(numbers))
             });
             branches = narrowed.collect();
         }
         for shift in &self.condition {
             let numbers = answers.options[shift.position].numbers();
-            branches.extend(answers.narrowed(shift.position, shift.avoided(numbers)));
+            branches.extend(answers.narrowed(shift.position, &shift.avoided(numbers)));
         }
         branches
     }
@@ -130,9 +132,11 @@ impl Implication {
 impl Shift {
     /// Whether the value differs from the factual's in this way.
     fn is_made_by(&self, value: &Value) -> bool {
-        let rank = |value: &Value| match self.levels.is_empty() {
-            true => value.number(),
-            false => self.levels.iter().position(|level| level == value).map(|at| at as f64),
+        let rank = |value: &Value| {
+            if self.levels.is_empty() {
+                return value.number();
+            }
+            self.levels.iter().position(|level| level == value).map(|at| at as f64)
         };
         let Some((from, to)) = rank(&self.start).zip(rank(value)) else { return false };
         match &self.change {
@@ -214,7 +218,7 @@ impl Answers {
 
     /// The same with the values of one feature limited, once for each way; without the ways that
     /// leave it no value.
-    fn narrowed(&self, position: usize, ways: Vec<Narrow>) -> Vec<Self> {
+    fn narrowed(&self, position: usize, ways: &[Narrow]) -> Vec<Self> {
         let narrowed = ways.iter().filter_map(|way| self.options[position].narrowed(way));
         narrowed
             .map(|own| {
@@ -234,6 +238,6 @@ impl Answers {
             },
             _ => Narrow::Levels(vec![value.clone()]),
         };
-        self.narrowed(position, vec![way]).pop()
+        self.narrowed(position, &[way]).pop()
     }
 }

@@ -198,7 +198,7 @@ fn monotone(columns: &[Numbers<'_>]) -> Vec<Found> {
                 if rising(rows().take(FIRST_ROWS)).is_none() || rows().count() < LEAST_ROWS {
                     continue;
                 }
-                let Some(pair) = rising(rows()).and_then(Pair::of) else { continue };
+                let Some(pair) = rising(rows()).and_then(|rows| Pair::of(&rows)) else { continue };
                 if is_rare(pair.ln_chance, looked_at) {
                     let names = [own[0], own[1]];
                     found.extend(pair.rules(names, sign > 0.0).into_iter().map(|relation| Found {
@@ -224,9 +224,9 @@ impl Pair {
     /// The orders of `b` that keep it: rows with equal `a` may exchange their cells, and so may equal
     /// cells, `prod_k g_k! prod_v (n_v! / prod_k n_kv!) / n!`, where `g_k` rows have the `k`-th value
     /// of `a`, `n_v` the value `v` of `b` and `n_kv` both.
-    fn of(rows: Vec<(f64, f64)>) -> Option<Self> {
-        let (firsts, seconds) = (runs(&rows, |row| (row.0, 0.0)), runs(&rows, |row| (row.1, 0.0)));
-        let both = runs(&rows, |row| *row);
+    fn of(rows: &[(f64, f64)]) -> Option<Self> {
+        let (firsts, seconds) = (runs(rows, |row| (row.0, 0.0)), runs(rows, |row| (row.1, 0.0)));
+        let both = runs(rows, |row| *row);
         if firsts.len() < 2 || seconds.len() < 2 {
             return None;
         }
@@ -340,7 +340,7 @@ mod tests {
     }
 
     fn pair(a: &[f64], b: &[f64]) -> Option<Pair> {
-        rising(a.iter().copied().zip(b.iter().copied())).and_then(Pair::of)
+        rising(a.iter().copied().zip(b.iter().copied())).and_then(|rows| Pair::of(&rows))
     }
 
     /// The formulas against all 5040 orders of seven rows.

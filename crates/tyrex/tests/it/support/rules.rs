@@ -127,8 +127,8 @@ fn tie(schema: &Schema, rows: &[Row], draws: &[Draw]) -> Relation {
         0 => Relation::Ratio {
             dividend: name(&draws[1]),
             divisor: name(&draws[2]),
-            at_least: (draws[3].0 % 3 == 0).then_some(draws[3].1),
-            at_most: (draws[3].0 % 3 > 0).then_some(draws[3].2 * 3.0),
+            at_least: draws[3].0.is_multiple_of(3).then_some(draws[3].1),
+            at_most: (!draws[3].0.is_multiple_of(3)).then_some(draws[3].2 * 3.0),
         },
         1 => Relation::Monotone { leader: name(&draws[1]), follower: name(&draws[2]) },
         _ => Relation::Implication {

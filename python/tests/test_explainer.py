@@ -551,6 +551,14 @@ def test_what_may_change(explainer: tyrex.Explainer) -> None:
         if change.feature == "housing"
     )
     assert explainer.explain(limit=2, features_to_vary="all") == explainer.explain(limit=2)
+    rule = {"if": {"duration": "any"}, "then": {"credit_amount": {"by": [None, -100]}}}
+    tied = explainer.explain(limit=10, rules=[rule], method="min-cost")
+    assert tied.found
+    for each in tied.found:
+        changes = {change.feature: change for change in each.changes}
+        if "duration" in changes:
+            amount = changes["credit_amount"]
+            assert amount.after <= amount.before - 100
 
 
 SEARCH_ERRORS = [

@@ -200,6 +200,7 @@ class Explainer:
         features_to_keep: Iterable[str] | None = None,
         permitted_range: Mapping[str, Any] | None = None,
         actions: Mapping[str, Any] | None = None,
+        rules: Iterable[Mapping[str, Any]] | None = None,
         protocol: str | None = None,
         limit: int | None = None,
         max_steps: int | None = None,
@@ -254,6 +255,9 @@ class Explainer:
         features_to_vary, features_to_keep, permitted_range, actions
             Limits on changes in addition to the schema: names, names, `{"age": [30, 40],
             "housing": ["own", "rent"]}`, `{"age": "only-up"}`.
+        rules
+            Rules between features in addition to the schema's, with its keys:
+            `[{"if": {"degree": "up"}, "then": {"age": {"by": [2, None]}}}]`.
         protocol
             `product` (the default): answers are rows that obey the schema. `paper`, `reference`:
             points, as in the paper's experiments.
@@ -348,6 +352,7 @@ class Explainer:
             features_to_keep=features_to_keep,
             permitted_range=permitted_range,
             actions=actions,
+            rules=rules,
             protocol=protocol,
             max_steps=max_steps,
             max_evaluations=max_evaluations,

@@ -65,6 +65,7 @@ def options(
     features_to_keep: Iterable[str] | None = None,
     permitted_range: Mapping[str, Any] | None = None,
     actions: Mapping[str, Any] | None = None,
+    rules: Iterable[Mapping[str, Any]] | None = None,
     max_steps: int | None = None,
     max_evaluations: int | None = None,
     max_seconds: float | None = None,
@@ -91,11 +92,11 @@ def options(
     if method == "elastic-net" and confidence is not None:
         # Its own parameter has this name.
         params["confidence"], confidence = real("confidence", confidence), None
-    rules = {
+    own = {
         name: _permitted(schema, name, values)
         for name, values in _by_feature("permitted_range", permitted_range).items()
     }
-    rules.update(_by_feature("actions", actions))
+    own.update(_by_feature("actions", actions))
     budget = {
         "steps": _given(max_steps, lambda: whole("max_steps", max_steps)),
         "evaluations": _given(max_evaluations, lambda: whole("max_evaluations", max_evaluations)),
@@ -116,7 +117,8 @@ def options(
         "vary": None
         if features_to_vary is None or features_to_vary == "all"
         else names("features_to_vary", features_to_vary),
-        "actions": rules or None,
+        "actions": own or None,
+        "rules": None if rules is None else list(rules) or None,
         "budget": _only_given(budget) or None,
         "seed": _given(seed, lambda: whole("seed", seed)),
         "certify": certify,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use tyrex::Error;
-use tyrex::data::schema::Note;
+use tyrex::data::schema::{Note, Rule};
 use tyrex::data::{Hints, Schema, Table, Value};
 use tyrex::explain::Reference;
 use tyrex::file::write_whole;
@@ -44,6 +44,7 @@ pub(crate) fn infer(context: &mut Context<'_>, args: &InferArgs) -> anyhow::Resu
     context.printer.show(&InferReport {
         schema: &inferred.schema,
         notes: inferred.notes.iter().map(NoteReport::of).collect(),
+        proposals: &inferred.proposals,
         out: args.out.as_deref().map(shown),
     })
 }
@@ -70,6 +71,7 @@ pub(crate) fn check(context: &mut Context<'_>, args: &CheckArgs) -> anyhow::Resu
 struct InferReport<'a> {
     schema: &'a Schema,
     notes: Vec<NoteReport<'a>>,
+    proposals: &'a [Rule],
     out: Option<String>,
 }
 

@@ -47,6 +47,10 @@ fn line(cells: &[&Cell]) -> Result<Option<ResultLine>> {
         Norm::L1 => found.metrics.cost_l1,
         Norm::L2 => found.metrics.cost_l2,
     };
+    let isolation = rows.iter().zip(&found);
+    let isolation = isolation
+        .filter_map(|(row, found)| Some((*row, found.metrics.isolation?)))
+        .collect::<Vec<_>>();
     let mut lof = Vec::new();
     let mut outlier_factor = Vec::new();
     for (place, neighbours) in outlier_neighbours().into_iter().enumerate() {
@@ -106,6 +110,7 @@ fn line(cells: &[&Cell]) -> Result<Option<ResultLine>> {
         changed: over(&|found| found.metrics.changed_columns as f64)?,
         outlier_factor,
         neighbour_distance: over(&|found| found.metrics.neighbour_distance)?,
+        isolation: Summary::of_groups(&isolation)?,
         mahalanobis: over(&|found| found.metrics.mahalanobis)?,
         log_density: over(&|found| found.metrics.log_density)?,
         lof,

@@ -235,6 +235,8 @@ pub struct ResultLine {
     pub outlier_factor: Vec<(usize, Summary)>,
     /// The mean distance to the nearest training points.
     pub neighbour_distance: Option<Summary>,
+    /// The isolation forest's score.
+    pub isolation: Option<Summary>,
     /// The Mahalanobis distance to the training points.
     pub mahalanobis: Option<Summary>,
     /// The logarithm of the density of the training points.

@@ -86,6 +86,7 @@ pub(super) fn write(results: &Results, timings: &[Timing], folder: &Path) -> Res
                     ("outlier_factor_5", factor(1)),
                     ("outlier_factor_20", factor(2)),
                     ("neighbour_distance", metric(|metrics| metrics.neighbour_distance)),
+                    ("isolation", number(found.and_then(|found| found.metrics.isolation))),
                     ("mahalanobis", metric(|metrics| metrics.mahalanobis)),
                     ("log_density", metric(|metrics| metrics.log_density)),
                     ("valid_reinitialise", survival(0)),
@@ -153,6 +154,7 @@ fn summary_cells(experiment: &str, dataset: &str, line: &ResultLine) -> Vec<(Str
     spread("lof_20", place(&line.lof, 2));
     spread("outlier_factor_20", place(&line.outlier_factor, 2));
     spread("neighbour_distance", line.neighbour_distance);
+    spread("isolation", line.isolation);
     spread("mahalanobis", line.mahalanobis);
     spread("log_density", line.log_density);
     spread("valid_reinitialise", validity(0));

@@ -154,8 +154,14 @@ fn plausibility(entries: &[Entry<'_>]) -> ReportTable {
     columns.extend(
         neighbours.iter().map(|n| TableColumn::number("outlier factor", &format!("n = {n}"))),
     );
+    // Results of earlier versions have no isolation forest.
+    let has_forest = entries.iter().any(|entry| entry.line.isolation.is_some());
+    let forest = has_forest.then_some("isolation forest");
     columns.extend(
-        ["distance to neighbours", "Mahalanobis", "log density"]
+        ["distance to neighbours"]
+            .into_iter()
+            .chain(forest)
+            .chain(["Mahalanobis", "log density"])
             .map(|title| TableColumn::number("other", title)),
     );
     let rows = entries.iter().map(|entry| {
@@ -174,6 +180,9 @@ fn plausibility(entries: &[Entry<'_>]) -> ReportTable {
         cells.extend(neighbours.iter().map(|n| of(&line.lof, *n)));
         cells.extend(neighbours.iter().map(|n| of(&line.outlier_factor, *n)));
         cells.push(number(line.neighbour_distance.as_ref()));
+        if has_forest {
+            cells.push(number(line.isolation.as_ref()));
+        }
         cells.push(number(line.mahalanobis.as_ref()));
         cells.push(number(line.log_density.as_ref()));
         TableRow {

@@ -1,7 +1,10 @@
 //! The feasible set of one factual.
 
+use std::sync::Arc;
+
 use super::Actions;
 use super::group::LevelGroup;
+use super::imply::Implication;
 use super::moves::Moves;
 use super::rows::Answers;
 use super::slab::Slabs;
@@ -20,6 +23,7 @@ pub struct FeasibleSet {
     upper: Vec<f32>,
     groups: Vec<LevelGroup>,
     slabs: Slabs,
+    prices: Option<Arc<[[f64; 2]]>>,
     /// A point of the set; empty if no slab needs one.
     inside: Vec<f64>,
     pub(super) answers: Option<Answers>,
@@ -64,6 +68,7 @@ impl FeasibleSet {
             upper,
             groups: Vec::new(),
             slabs: Slabs::default(),
+            prices: None,
             inside: Vec::new(),
             answers: None,
         }
@@ -72,8 +77,9 @@ impl FeasibleSet {
     /// The set of a factual under the actions and rules in force.
     pub(super) fn new(actions: Actions, factual: Row) -> Result<Self> {
         let point = actions.encoder.encode(&factual)?.into_vec();
+        let prices = actions.prices.clone();
         let answers = Answers::new(actions, factual, &point)?;
-        let mut set = Self::boxed(point.clone(), point.clone());
+        let mut set = Self { prices, ..Self::boxed(point.clone(), point.clone()) };
         for options in &answers.options {
             for (column, bounds) in options.columns.clone().zip(options.bounds()) {
                 (set.lower[column], set.upper[column]) = bounds;
@@ -104,6 +110,16 @@ impl FeasibleSet {
         &self.upper
     }
 
+    /// The same with prices of changes.
+    pub(crate) fn priced(self, prices: Option<Arc<[[f64; 2]]>>) -> Self {
+        Self { prices, ..self }
+    }
+
+    /// What a change of each column by one unit costs, downward and upward; 1 without prices.
+    pub fn prices(&self) -> Option<&[[f64; 2]]> {
+        self.prices.as_deref()
+    }
+
     /// The one-hot groups in which there is a choice; all other one-hot columns are fixed.
     pub fn groups(&self) -> &[LevelGroup] {
         &self.groups
@@ -114,10 +130,18 @@ impl FeasibleSet {
         self.answers.is_none()
     }
 
-    /// Whether both sets hold the same points, as far as their bounds say.
-    pub(crate) fn has_the_points_of(&self, other: &Self) -> bool {
+    /// Whether both sets hold the same points and rows, as far as their bounds say.
+    pub(crate) fn holds_the_same_as(&self, other: &Self) -> bool {
+        let implied = |set: &Self| -> Vec<Implication> {
+            let answers = set.answers.as_ref();
+            answers.map_or_else(Vec::new, |answers| answers.implications.clone())
+        };
         (&self.lower, &self.upper, &self.groups, &self.slabs)
             == (&other.lower, &other.upper, &other.groups, &other.slabs)
+            && implied(self)
+                .iter()
+                .map(Implication::parts)
+                .eq(implied(other).iter().map(Implication::parts))
     }
 
     /// Moves a point to the nearest one of the set, by Euclidean distance. A coordinate that
@@ -186,8 +210,7 @@ impl FeasibleSet {
     /// A row near the point that satisfies every rule, and its point.
     ///
     /// Every feature goes to its nearest allowed value: whole numbers, steps, single levels. If a
-    /// linear rule then fails, the values next to these are searched and the nearest row found is
-    /// taken. Unchanged features keep the factual's exact value, so the factual settles to itself.
+    /// rule then fails, the values next to these are searched and the nearest row found is taken. Unchanged features keep the factual's exact value, so the factual settles to itself.
     /// `None` if no row is found nearby, and for sets without rows.
     ///
     /// # Panics
@@ -202,8 +225,8 @@ impl FeasibleSet {
 
     /// The rows one change away that satisfy every rule, with their points: for each feature a
     /// number a step up or down (and by some fractions of its interval), another level, or the
-    /// factual's value. If a linear rule then requires other numbers to change, they change as
-    /// little as possible. In the order of the features, small changes first.
+    /// factual's value. If a rule then requires other features to change, they change as little as
+    /// possible. In the order of the features, small changes first.
     pub fn moves<'a>(&self, row: &'a Row) -> Moves<'a> {
         self.answers.as_ref().map_or_else(|| Moves::none(row), |answers| answers.moves(row))
     }

@@ -21,7 +21,7 @@ pub(crate) struct Lever {
     pub(crate) points: Vec<f32>,
     /// Whether it is a number, and not one of several levels.
     pub(crate) is_number: bool,
-    /// Whether it is part of a linear rule.
+    /// Whether a rule between features is about it.
     pub(crate) is_bound: bool,
 }
 
@@ -115,13 +115,13 @@ impl FeasibleSet {
         }
     }
 
-    /// Whether a row satisfies all linear rules.
+    /// Whether a row satisfies the rules between features.
     pub(crate) fn rules_hold(&self, values: &[Value]) -> bool {
         self.answers.as_ref().is_none_or(|answers| answers.rules_hold(values))
     }
 
-    /// A row with the changed value of one feature, in which other numbers have changed as little
-    /// as the linear rules require, and its point.
+    /// A row with the changed value of one feature, in which others have changed as little as the
+    /// rules require, and its point.
     pub(crate) fn adjusted(&self, values: Vec<Value>, changed: usize) -> Option<(Row, Vec<f32>)> {
         let answers = self.answers.as_ref()?;
         let row = Row::from_checked(answers.adjusted(values, changed)?);
@@ -159,10 +159,7 @@ impl Answers {
                 encoded.sort_by(|a, b| a.1[0].total_cmp(&b.1[0]));
                 encoded.dedup_by(|a, b| a.1 == b.1);
             }
-            let is_bound = self
-                .rules
-                .iter()
-                .any(|rule| rule.terms.iter().any(|&(of_rule, _)| of_rule == position));
+            let is_bound = self.is_bound(position);
             let (values, points): (Vec<Value>, Vec<Vec<f32>>) = encoded.into_iter().unzip();
             let points = points.concat();
             levers.push(Lever { position, columns, values, points, is_number, is_bound });

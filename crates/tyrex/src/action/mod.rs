@@ -1,12 +1,13 @@
 //! Actions: the changes that a person may make.
 //!
-//! A [`Schema`] has the rules for all rows: an [`Action`] for each feature, and linear rules
-//! between features. [`Actions`] combines the schema and the encoder, once.
+//! A [`Schema`] has the rules for all rows: an [`Action`] for each feature, and rules between
+//! features. [`Actions`] combines the schema and the encoder, once.
 //! [`Actions::for_factual`] gives the rules for one row, as a [`FeasibleSet`] in two spaces:
 //!
 //! - a convex set of points, for the search: a box, a scaled simplex for each one-hot group, a slab
 //!   for each linear rule;
-//! - the rows in it, for answers: whole numbers, steps and single levels.
+//! - the rows in it, for answers: whole numbers, steps and single levels, and changes that need
+//!   other changes.
 //!
 //! Real rows may violate the rules, so the factual always belongs to its set:
 //!
@@ -14,10 +15,11 @@
 //! - a number outside the interval it may move in, or a level that is not allowed, may stay,
 //!   or move inside;
 //! - a linear rule that the factual breaks must not be broken any further;
-//! - a linear rule about a feature that is missing or special cannot be computed, and is ignored.
+//! - a rule about a feature that is missing or special cannot be computed, and is ignored.
 
 mod feasible;
 mod group;
+mod imply;
 mod lever;
 mod moves;
 mod nearest;
@@ -40,7 +42,7 @@ pub use moves::Moves;
 pub use violation::{Constraint, Violation};
 
 use crate::data::encode::Coding;
-use crate::data::schema::Action;
+use crate::data::schema::{Action, Rule};
 use crate::data::value::nearest_name;
 use crate::data::{Encoder, Row, Schema};
 use crate::error::{Error, Result};
@@ -53,6 +55,8 @@ pub struct Actions {
     /// The schema before requests changed it.
     original: Arc<Schema>,
     encoder: Arc<Encoder>,
+    /// What a change of each column by one unit costs, downward and upward.
+    prices: Option<Arc<[[f64; 2]]>>,
 }
 
 /// Changes to the schema's actions, for one request.
@@ -67,6 +71,10 @@ pub struct Overrides {
     /// Actions that replace the schema's, by feature name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub actions: BTreeMap<String, Action>,
+    /// Rules between features, besides the schema's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<Object>))]
+    pub rules: Vec<Rule>,
 }
 
 impl Actions {
@@ -97,10 +105,12 @@ impl Actions {
                 ));
             }
         }
+        check_prices(schema, encoder)?;
         rule::check_sizes(schema, encoder)?;
         let schema = Arc::new(schema.clone());
         let original = Arc::clone(&schema);
-        Ok(Self { schema, original, encoder: Arc::new(encoder.clone()) })
+        let prices = prices(&schema, encoder).map(Into::into);
+        Ok(Self { schema, original, encoder: Arc::new(encoder.clone()), prices })
     }
 
     /// The schema, with the actions and rules that are in force.
@@ -135,7 +145,9 @@ impl Actions {
                 }
             }
         }
+        schema.rules.extend(overrides.rules.iter().cloned());
         schema.validate()?;
+        rule::check_sizes(&schema, &self.encoder)?;
         Ok(Self { schema: Arc::new(schema), ..self.clone() })
     }
 
@@ -174,7 +186,9 @@ impl Actions {
     }
 
     fn rule_constraint(&self, index: usize) -> Constraint {
-        Constraint::Rule { index, words: rule::in_words(&self.schema.rules[index]) }
+        let rule = &self.schema.rules[index];
+        let words = rule.description.clone().unwrap_or_else(|| rule.relation.in_words());
+        Constraint::Rule { index, words }
     }
 
     fn position(&self, name: &str) -> Result<usize> {
@@ -186,6 +200,40 @@ impl Actions {
             Error::feature(name, format!("is no feature of the schema{hint}"))
         })
     }
+}
+
+/// Refuses prices of features that a model file encodes without an order.
+fn check_prices(schema: &Schema, encoder: &Encoder) -> Result<()> {
+    for (block, _, position) in encoder.placed() {
+        let has_order = match &block.coding {
+            Coding::Number { .. } => true,
+            Coding::Code { codes, .. } => codes.is_sorted(),
+            Coding::OneHot { .. } => false,
+        };
+        if schema.features[position].price.is_some() && !has_order {
+            let problem = "has a `price`, but the model encodes it without an order";
+            return Err(Error::feature(&block.feature, problem));
+        }
+    }
+    Ok(())
+}
+
+/// What a change of each column by one unit costs, downward and upward, if a feature has a price.
+pub(crate) fn prices(schema: &Schema, encoder: &Encoder) -> Option<Vec<[f64; 2]>> {
+    if schema.features.iter().all(|feature| feature.price.is_none()) {
+        return None;
+    }
+    let mut prices = vec![[1.0; 2]; encoder.dim()];
+    for (block, columns, position) in encoder.placed() {
+        let Some(price) = schema.features[position].price else { continue };
+        let falls = match &block.coding {
+            Coding::Number { affine, .. } | Coding::Code { affine, .. } => affine.scale < 0.0,
+            Coding::OneHot { .. } => continue,
+        };
+        let [down, up] = [price.down, price.up];
+        prices[columns.start] = if falls { [up, down] } else { [down, up] };
+    }
+    Some(prices)
 }
 
 #[cfg(test)]

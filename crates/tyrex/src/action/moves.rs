@@ -21,7 +21,7 @@ pub struct Moves<'a> {
 enum Change {
     /// One value changes.
     One(usize, Value),
-    /// Linear rules require other values to change with it.
+    /// Rules require other values to change with it.
     Several(Row),
 }
 
@@ -75,7 +75,7 @@ impl Answers {
             for other in others {
                 values[position] = other;
                 // The options contain every value that is tried, so only rules can fail.
-                if is_answer && self.rules.iter().all(|rule| rule.holds(&values)) {
+                if is_answer && self.rules_hold(&values) {
                     let columns = &mut point[options.columns.clone()];
                     if block.encode(&values[position], columns).is_ok() {
                         moves.points.push(&point);

@@ -39,6 +39,26 @@ pub(super) struct Numbers {
     step: Option<Step>,
     affine: Affine,
     start: f64,
+    /// Whether the factual's own number is allowed outside the interval.
+    keeps_start: bool,
+}
+
+/// A limit of the values of a feature.
+#[derive(Debug, Clone)]
+pub(super) enum Narrow {
+    /// The factual's own value.
+    Start,
+    /// Numbers of an interval, and the factual's own if it is kept.
+    Numbers { interval: Interval, keeps_start: bool },
+    /// These levels.
+    Levels(Vec<Value>),
+}
+
+impl Choice {
+    /// Whether there is none.
+    pub(super) fn is_fixed(&self) -> bool {
+        matches!(self, Self::Fixed)
+    }
 }
 
 impl Options {
@@ -86,16 +106,55 @@ impl Options {
         }
     }
 
+    /// The factual's value.
+    pub(super) fn start(&self) -> &Value {
+        &self.start
+    }
+
     /// Whether the feature may have this value.
     pub(super) fn allow(&self, value: &Value) -> bool {
-        *value == self.start
-            || match &self.choice {
-                Choice::Fixed => false,
-                Choice::Number(numbers) => {
-                    value.number().is_some_and(|number| numbers.allow(number))
-                }
-                Choice::Levels(levels) => levels.iter().any(|(level, _)| level == value),
+        match &self.choice {
+            Choice::Fixed => *value == self.start,
+            Choice::Number(numbers) => value.number().is_some_and(|number| numbers.allow(number)),
+            Choice::Levels(levels) => levels.iter().any(|(level, _)| level == value),
+        }
+    }
+
+    /// The same with fewer values; `None` if none is left.
+    pub(super) fn narrowed(&self, to: &Narrow) -> Option<Self> {
+        let keeps_start = match to {
+            Narrow::Start => true,
+            Narrow::Numbers { keeps_start, .. } => *keeps_start,
+            Narrow::Levels(levels) => levels.contains(&self.start),
+        };
+        let fixed = (keeps_start && self.allow(&self.start)).then_some(Choice::Fixed);
+        let choice = match (&self.choice, to) {
+            (Choice::Number(numbers), Narrow::Numbers { interval, .. }) => {
+                let left = numbers.within(*interval, keeps_start).map(Choice::Number);
+                left.or(fixed)
             }
+            (Choice::Levels(own), Narrow::Levels(levels)) => {
+                let left = own.iter().filter(|(level, _)| levels.contains(level));
+                let left: Vec<_> = left.cloned().collect();
+                (!left.is_empty()).then_some(Choice::Levels(left))
+            }
+            _ => fixed,
+        };
+        Some(Self { choice: choice?, ..self.clone() })
+    }
+
+    /// The columns of one of its values.
+    pub(super) fn columns_of(&self, value: &Value) -> Vec<f32> {
+        match (&self.choice, value) {
+            (Choice::Number(numbers), Value::Number(number)) if *value != self.start => {
+                vec![numbers.affine.coordinate(*number)]
+            }
+            (Choice::Levels(levels), _) => levels
+                .iter()
+                .find(|(level, _)| level == value)
+                .map_or_else(|| self.start_columns.clone(), |(_, own)| own.clone()),
+            _ => self.start_columns.clone(),
+        }
     }
 
     /// The allowed value whose columns are nearest; the factual's own among equals.
@@ -104,18 +163,15 @@ impl Options {
             Choice::Fixed => self.start.clone(),
             Choice::Number(numbers) => numbers
                 .nearest(self.number_at(numbers, columns[0]), Interval::ALL)
-                .map_or(self.start.clone(), Value::Number),
+                .map_or_else(|| self.start.clone(), Value::Number),
             Choice::Levels(levels) => {
                 let distance = |own: &[f32]| -> f64 {
                     own.iter().zip(columns).map(|(a, b)| f64::from(a - b).powi(2)).sum()
                 };
-                let mut best = (distance(&self.start_columns), &self.start);
-                for (level, own) in levels {
-                    if distance(own) < best.0 {
-                        best = (distance(own), level);
-                    }
-                }
-                best.1.clone()
+                let start = levels.iter().filter(|(level, _)| *level == self.start);
+                let in_order = start.chain(levels);
+                let nearest = in_order.min_by(|a, b| distance(&a.1).total_cmp(&distance(&b.1)));
+                nearest.map_or_else(|| self.start.clone(), |(level, _)| level.clone())
             }
         }
     }
@@ -214,7 +270,49 @@ impl Numbers {
                 upper: step.nearest(interval.upper),
             })
             .intersection(interval);
-        (interval.lower <= interval.upper).then_some(Self { interval, step, affine, start })
+        let keeps_start = true;
+        (interval.lower <= interval.upper).then_some(Self {
+            interval,
+            step,
+            affine,
+            start,
+            keeps_start,
+        })
+    }
+
+    /// Those in an interval, and the factual's own if it is kept; `None` if the interval has none.
+    fn within(&self, interval: Interval, keeps_start: bool) -> Option<Self> {
+        let interval = self.interval.intersection(interval);
+        if interval.lower > interval.upper {
+            return None;
+        }
+        let step = match self.step {
+            Some(step) => Some(step.within(interval)?),
+            None => None,
+        };
+        // The multiples at the ends; one that is a rounding error outside lies in it.
+        let interval = step.map_or(interval, |step| Interval {
+            lower: step.nearest(interval.lower),
+            upper: step.nearest(interval.upper),
+        });
+        let keeps_start = keeps_start && self.keeps_start;
+        Some(Self { interval, step, keeps_start, ..self.clone() })
+    }
+
+    /// The smallest multiple of the step above a number; none for real numbers.
+    pub(super) fn above(&self, number: f64) -> Option<f64> {
+        let step = self.step?;
+        let near = step.nearest(number);
+        let next = if near > number { near } else { step.nearest(near + step.size()) };
+        (next > number).then_some(next)
+    }
+
+    /// The largest multiple of the step below a number; none for real numbers.
+    pub(super) fn below(&self, number: f64) -> Option<f64> {
+        let step = self.step?;
+        let near = step.nearest(number);
+        let next = if near < number { near } else { step.nearest(near - step.size()) };
+        (next < number).then_some(next)
     }
 
     /// How the numbers become a column.
@@ -227,9 +325,13 @@ impl Numbers {
         self.start
     }
 
+    fn kept_start(&self) -> Option<f64> {
+        Some(self.start).filter(|_| self.keeps_start)
+    }
+
     /// Whether every number between two that are allowed is allowed too.
     pub(super) fn are_connected(&self) -> bool {
-        self.step.is_none() && self.interval.contains(self.start)
+        self.step.is_none() && (self.interval.contains(self.start) || !self.keeps_start)
     }
 
     /// The distance of neighbours in the encoded column; 0 for real numbers.
@@ -239,6 +341,9 @@ impl Numbers {
 
     /// From the smallest to the largest number allowed.
     pub(super) fn hull(&self) -> Interval {
+        if !self.keeps_start {
+            return self.interval;
+        }
         Interval {
             lower: self.interval.lower.min(self.start),
             upper: self.interval.upper.max(self.start),
@@ -247,7 +352,7 @@ impl Numbers {
 
     /// Whether the number is allowed.
     pub(super) fn allow(&self, number: f64) -> bool {
-        number == self.start
+        (number == self.start && self.keeps_start)
             || (self.interval.contains(number)
                 && f64::abs(number) <= f64::from(f32::MAX)
                 && self.step.is_none_or(|step| step.nearest(number) == number))
@@ -294,7 +399,7 @@ impl Numbers {
             None => Some(region_here.nearest(wanted)),
             Some(step) => step.within(region_here).map(|step| step.nearest(wanted)),
         };
-        let own = Some(self.start).filter(|&start| region.contains(start));
+        let own = self.kept_start().filter(|&start| region.contains(start));
         match (own, ordinary.filter(|&number| self.allow(number))) {
             (Some(own), Some(other)) if (own - wanted).abs() <= (other - wanted).abs() => Some(own),
             (own, None) => own,
@@ -314,7 +419,7 @@ impl Numbers {
         } else if self.step.is_none() && ordinary.lower <= ordinary.upper {
             numbers.push(ordinary.nearest(wanted));
         }
-        numbers.extend(Some(self.start).filter(|&start| region.contains(start)));
+        numbers.extend(self.kept_start().filter(|&start| region.contains(start)));
         numbers.retain(|&number| self.allow(number));
         nearest_first(&mut numbers, wanted);
         numbers

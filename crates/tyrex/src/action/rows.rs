@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::Actions;
 use super::group::LevelGroup;
+use super::imply::Implication;
 use super::options::{Choice, Numbers, Options};
 use super::rule::{BoundRule, ROUNDING};
 use super::slab::Slabs;
@@ -21,6 +22,7 @@ pub(super) struct Answers {
     /// By position in a row.
     pub(super) options: Vec<Options>,
     pub(super) rules: Vec<BoundRule>,
+    pub(super) implications: Vec<Implication>,
 }
 
 impl Answers {
@@ -36,12 +38,14 @@ impl Answers {
         options.sort_by_key(|(position, _)| *position);
         let options: Vec<Options> = options.into_iter().map(|(_, options)| options).collect();
         let is_ordinary = |position: usize| options[position].is_ordinary;
-        let rules = (0..actions.schema.rules.len())
-            .filter_map(|index| {
-                BoundRule::new(&actions.schema, index, factual.values(), is_ordinary)
-            })
+        let all = 0..actions.schema.rules.len();
+        let rules = all
+            .clone()
+            .flat_map(|index| BoundRule::all(&actions.schema, index, factual.values(), is_ordinary))
             .collect();
-        Ok(Self { actions, factual, options, rules })
+        let implications =
+            all.flat_map(|index| Implication::all(&actions.schema, index, &options)).collect();
+        Ok(Self { actions, factual, options, rules, implications })
     }
 
     /// The one-hot groups in which there is a choice.
@@ -100,13 +104,25 @@ impl Answers {
 
     /// Whether a row satisfies all rules.
     pub(super) fn hold(&self, values: &[Value]) -> bool {
-        let each = self.options.iter().zip(values).all(|(options, value)| options.allow(value));
-        each && self.rules_hold(values)
+        self.fit(values) && self.first_broken(values).is_none()
     }
 
-    /// Whether a row satisfies the linear rules.
+    /// Whether a row satisfies the rules for single features and the linear rules.
+    pub(super) fn fit(&self, values: &[Value]) -> bool {
+        let each = self.options.iter().zip(values).all(|(options, value)| options.allow(value));
+        each && self.rules.iter().all(|rule| rule.holds(values))
+    }
+
+    /// Whether a row satisfies the rules between features.
     pub(super) fn rules_hold(&self, values: &[Value]) -> bool {
-        self.rules.iter().all(|rule| rule.holds(values))
+        self.rules.iter().all(|rule| rule.holds(values)) && self.first_broken(values).is_none()
+    }
+
+    /// Whether a rule between features is about the feature.
+    pub(super) fn is_bound(&self, position: usize) -> bool {
+        let in_sum = |rule: &BoundRule| rule.terms.iter().any(|&(own, _)| own == position);
+        self.rules.iter().any(in_sum)
+            || self.implications.iter().any(|implication| implication.is_about(position))
     }
 
     /// The blocks of a point, with their columns and their positions in a row.
@@ -138,18 +154,13 @@ impl Answers {
                 });
             }
         }
-        for rule in self.rules.iter().filter(|rule| !rule.holds(values)) {
-            let Interval { lower, upper } = rule.bounds;
-            let allowed = match (lower.is_finite(), upper.is_finite()) {
-                (true, true) => format!("a sum from {lower} to {upper}"),
-                (true, false) => format!("a sum of {lower} or more"),
-                _ => format!("a sum of {upper} or less"),
-            };
-            found.push(Violation {
-                constraint: self.actions.rule_constraint(rule.index),
-                found: rule.sum(values).map_or("no number".to_owned(), |(sum, _)| sum.to_string()),
-                allowed,
-            });
+        let sums = self.rules.iter().filter(|rule| !rule.holds(values));
+        let sums = sums.map(|rule| (rule.index, rule.violation(values)));
+        let implied = self.implications.iter().filter(|own| !own.holds(values));
+        let implied = implied.map(|own| (own.index, own.violation(values)));
+        for (index, (has, allowed)) in sums.chain(implied) {
+            let constraint = self.actions.rule_constraint(index);
+            found.push(Violation { constraint, found: has, allowed });
         }
         found
     }

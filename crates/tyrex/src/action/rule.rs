@@ -1,9 +1,7 @@
-//! Linear rules between features, as sums of a row and as slabs of points.
-
-use std::fmt::Write as _;
+//! Rules between numbers, as sums of a row and as slabs of points.
 
 use crate::data::encode::Coding;
-use crate::data::schema::{Interval, Rule, Schema};
+use crate::data::schema::{Interval, Relation, Schema};
 use crate::data::{Encoder, Value};
 use crate::error::{Error, Result};
 
@@ -20,19 +18,69 @@ pub(super) struct BoundRule {
     pub(super) terms: Vec<(usize, f64)>,
     /// The bounds of the sum.
     pub(super) bounds: Interval,
+    /// The ratio of which this is a bound.
+    ratio: Option<Ratio>,
+}
+
+/// A bound of a ratio, for one factual.
+#[derive(Debug, Clone, Copy)]
+struct Ratio {
+    dividend: usize,
+    divisor: usize,
+    bounds: Interval,
 }
 
 impl BoundRule {
-    /// The rule for this factual; `None` if it cannot be computed or has no effect.
-    pub(super) fn new(
+    /// The sums of a rule for this factual; none if it cannot be computed, has no effect or is no
+    /// rule about numbers.
+    ///
+    /// `x / y <= b` with `y >= 0` is `x - b y <= 0`. A factual with a larger ratio may have any up to
+    /// its own; one with `y = 0` has none, so its sum must not grow.
+    pub(super) fn all(
         schema: &Schema,
         index: usize,
         factual: &[Value],
         is_ordinary: impl Fn(usize) -> bool,
+    ) -> Vec<Self> {
+        let relation = &schema.rules[index].relation;
+        let mut found = Vec::new();
+        for mut sum in sums(relation) {
+            let mut ratio = None;
+            if let (Relation::Ratio { dividend, divisor, .. }, Some(is_upper)) =
+                (relation, sum.upper)
+            {
+                let places = schema.position(dividend).zip(schema.position(divisor));
+                let Some((dividend, divisor)) = places else { continue };
+                let own = |position: usize| factual.get(position).and_then(Value::number);
+                let own = own(dividend).zip(own(divisor)).filter(|(_, divisor)| *divisor > 0.0);
+                let mut limit = -sum.terms[1].1;
+                if let Some((above, below)) = own {
+                    let own = above / below;
+                    limit = if is_upper { limit.max(own) } else { limit.min(own) };
+                }
+                sum.terms[1].1 = -limit;
+                let bounds = if is_upper {
+                    Interval { lower: f64::NEG_INFINITY, upper: limit }
+                } else {
+                    Interval { lower: limit, upper: f64::INFINITY }
+                };
+                ratio = Some(Ratio { dividend, divisor, bounds });
+            }
+            found.extend(Self::new(schema, index, &sum, ratio, factual, &is_ordinary));
+        }
+        found
+    }
+
+    fn new(
+        schema: &Schema,
+        index: usize,
+        sum: &Sum<'_>,
+        ratio: Option<Ratio>,
+        factual: &[Value],
+        is_ordinary: impl Fn(usize) -> bool,
     ) -> Option<Self> {
-        let rule = &schema.rules[index];
-        let mut terms = Vec::with_capacity(rule.terms.len());
-        for (name, &coefficient) in &rule.terms {
+        let mut terms = Vec::with_capacity(sum.terms.len());
+        for &(name, coefficient) in &sum.terms {
             let position = schema.position(name)?;
             if coefficient == 0.0 {
                 continue;
@@ -42,11 +90,8 @@ impl BoundRule {
             }
             terms.push((position, coefficient));
         }
-        let bounds = Interval {
-            lower: rule.at_least.unwrap_or(f64::NEG_INFINITY),
-            upper: rule.at_most.unwrap_or(f64::INFINITY),
-        };
-        let mut bound = Self { index, terms, bounds };
+        let bounds = sum.bounds;
+        let mut bound = Self { index, terms, bounds, ratio };
         let (sum, _) = bound.sum(factual)?;
         bound.bounds = Interval { lower: bounds.lower.min(sum), upper: bounds.upper.max(sum) };
         (!bound.terms.is_empty()).then_some(bound)
@@ -70,53 +115,82 @@ impl BoundRule {
             self.bounds.lower - slack <= sum && sum <= self.bounds.upper + slack
         })
     }
+
+    /// What a row that breaks the rule has, and what it may have, in words.
+    pub(super) fn violation(&self, values: &[Value]) -> (String, String) {
+        let number = |position: usize| values.get(position).and_then(Value::number);
+        let ratio = self.ratio.and_then(|ratio| {
+            let (above, below) = number(ratio.dividend).zip(number(ratio.divisor))?;
+            (below > 0.0).then_some(("ratio", above / below, ratio.bounds))
+        });
+        let sum = || self.sum(values).map(|(sum, _)| ("sum", sum, self.bounds));
+        let Some((what, found, bounds)) = ratio.or_else(sum) else {
+            return ("no number".to_owned(), "a number".to_owned());
+        };
+        let Interval { lower, upper } = bounds;
+        let allowed = match (lower.is_finite(), upper.is_finite()) {
+            (true, true) => format!("a {what} from {lower} to {upper}"),
+            (true, false) => format!("a {what} of {lower} or more"),
+            _ => format!("a {what} of {upper} or less"),
+        };
+        (found.to_string(), allowed)
+    }
+}
+
+/// A sum with bounds, as a schema has it.
+struct Sum<'a> {
+    terms: Vec<(&'a str, f64)>,
+    bounds: Interval,
+    /// For a bound of a ratio, whether it is the upper one.
+    upper: Option<bool>,
+}
+
+/// The sums of a rule about numbers.
+fn sums(relation: &Relation) -> Vec<Sum<'_>> {
+    let or_all = |lower: Option<f64>, upper: Option<f64>| Interval {
+        lower: lower.unwrap_or(f64::NEG_INFINITY),
+        upper: upper.unwrap_or(f64::INFINITY),
+    };
+    match relation {
+        Relation::Sum { terms, at_least, at_most } => {
+            let terms = terms.iter().map(|(name, own)| (name.as_str(), *own)).collect();
+            vec![Sum { terms, bounds: or_all(*at_least, *at_most), upper: None }]
+        }
+        Relation::Ratio { dividend, divisor, at_least, at_most } => {
+            let side = |limit: f64, is_upper: bool| Sum {
+                terms: vec![(dividend, 1.0), (divisor, -limit)],
+                bounds: if is_upper { or_all(None, Some(0.0)) } else { or_all(Some(0.0), None) },
+                upper: Some(is_upper),
+            };
+            let lower = at_least.map(|limit| side(limit, false));
+            lower.into_iter().chain(at_most.map(|limit| side(limit, true))).collect()
+        }
+        Relation::Monotone { .. } | Relation::Implication { .. } => Vec::new(),
+    }
 }
 
 /// Rejects rules whose sums would be too large for an `f64`.
 pub(super) fn check_sizes(schema: &Schema, encoder: &Encoder) -> Result<()> {
     for (index, rule) in schema.rules.iter().enumerate() {
-        let mut size = 0.0;
-        for (block, _, _) in encoder.placed() {
-            if let (Some(coefficient), Coding::Number { affine, .. }) =
-                (rule.terms.get(&block.feature), &block.coding)
-            {
-                let largest = (1.0 + 1.0 / affine.scale.abs()) * f64::from(f32::MAX);
-                size += coefficient.abs() * (largest + affine.offset.abs());
+        for sum in sums(&rule.relation) {
+            let mut size = 0.0;
+            for (block, _, _) in encoder.placed() {
+                let term = sum.terms.iter().find(|(name, _)| *name == block.feature);
+                if let (Some((_, coefficient)), Coding::Number { affine, .. }) =
+                    (term, &block.coding)
+                {
+                    let largest = (1.0 + 1.0 / affine.scale.abs()) * f64::from(f32::MAX);
+                    size += coefficient.abs() * (largest + affine.offset.abs());
+                }
             }
-        }
-        // The projection squares such numbers.
-        if !(size * size).is_finite() {
-            return Err(Error::schema(format!(
-                "rule {index}: its sum can be as large as {size:e}, expected smaller coefficients"
-            )));
+            // The projection squares such numbers.
+            if !(size * size).is_finite() {
+                return Err(Error::schema(format!(
+                    "rule {index}: its sum can be as large as {size:e}, expected smaller \
+                     coefficients"
+                )));
+            }
         }
     }
     Ok(())
-}
-
-/// The rule's description, or its formula: `12 * instalment - 0.3 * income <= 0`.
-pub(super) fn in_words(rule: &Rule) -> String {
-    if let Some(description) = &rule.description {
-        return description.clone();
-    }
-    let mut words = String::new();
-    if let Some(lower) = rule.at_least {
-        let _ = write!(words, "{lower} <= ");
-    }
-    for (index, (name, coefficient)) in rule.terms.iter().enumerate() {
-        let sign = match (index, *coefficient < 0.0) {
-            (0, false) => "",
-            (0, true) => "-",
-            (_, false) => " + ",
-            (_, true) => " - ",
-        };
-        match coefficient.abs() {
-            1.0 => _ = write!(words, "{sign}{name}"),
-            size => _ = write!(words, "{sign}{size} * {name}"),
-        }
-    }
-    if let Some(upper) = rule.at_most {
-        let _ = write!(words, " <= {upper}");
-    }
-    words
 }

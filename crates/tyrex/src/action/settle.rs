@@ -12,35 +12,149 @@ use crate::data::{Row, Value};
 const TRIES: usize = 4000;
 const TRIES_FOR_A_CHANGE: usize = 200;
 
+/// The most branches that are looked at where implications fail; fewer for single changes.
+const BRANCHES: usize = 256;
+const BRANCHES_FOR_A_CHANGE: usize = 32;
+
 impl Answers {
     /// A row near the point that satisfies all rules; see [`FeasibleSet::settle`].
     pub(super) fn settle(&self, set: &FeasibleSet, point: &[f32]) -> Option<Row> {
         let clean = |x: &f32| if x.is_nan() { 0.0 } else { x.clamp(f32::MIN, f32::MAX) };
         let point: Vec<f32> = point.iter().map(clean).collect();
-        let nearest = |options: &Options| options.nearest(&point[options.columns.clone()]);
-        let values: Vec<Value> = self.options.iter().map(nearest).collect();
+        let mut wish = Wish { point, projected: Vec::new(), row: None, tries: TRIES };
+        let values = wish.nearest_values(self);
         if self.hold(&values) {
             return Some(Row::from_checked(values));
         }
-        let mut projected = point.clone();
-        set.project(&mut projected);
+        wish.projected = wish.point.clone();
+        set.project(&mut wish.projected);
+        self.granted(&wish, BRANCHES).map(Row::from_checked)
+    }
+
+    /// The row with one value changed, and the others changed as little as the rules require.
+    pub(super) fn adjusted(&self, values: Vec<Value>, changed: usize) -> Option<Vec<Value>> {
+        if self.implications.is_empty() {
+            return Wish::of(values, changed).nearest(self);
+        }
+        let bound = self.with(changed, &values[changed])?;
+        let mut wish = Wish::of(values, changed);
+        wish.point = self.encode(&Row::from_checked(wish.own_values()))?;
+        bound.granted(&wish, BRANCHES_FOR_A_CHANGE)
+    }
+
+    /// The row nearest to what is wished that satisfies all rules.
+    fn granted(&self, wish: &Wish, branches: usize) -> Option<Vec<Value>> {
+        let nearest = wish.nearest(self)?;
+        if self.first_broken(&nearest).is_none() {
+            return Some(nearest);
+        }
+        let mut granting = Granting { wish, branches, best: None };
+        granting.visit(self, nearest);
+        granting.best.map(|(_, values)| values)
+    }
+
+    /// The squared distance of a row from a point.
+    fn distance(&self, values: &[Value], point: &[f32]) -> f64 {
+        let each = self.options.iter().zip(values).map(|(options, value)| {
+            let own = options.columns_of(value);
+            let pairs = own.iter().zip(&point[options.columns.clone()]);
+            pairs.map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2)).sum::<f64>()
+        });
+        each.sum()
+    }
+}
+
+/// The row that a search asks for.
+struct Wish {
+    /// Its point.
+    point: Vec<f32>,
+    /// The nearest point of the set.
+    projected: Vec<f32>,
+    /// Its values and the feature whose value must stay, where it is a row with one change.
+    row: Option<(Vec<Value>, usize)>,
+    /// The maximum number of choices in a search among the linear rules.
+    tries: usize,
+}
+
+impl Wish {
+    /// A row with one change.
+    fn of(values: Vec<Value>, changed: usize) -> Self {
+        let row = Some((values, changed));
+        Self { point: Vec::new(), projected: Vec::new(), row, tries: TRIES_FOR_A_CHANGE }
+    }
+
+    fn own_values(&self) -> Vec<Value> {
+        self.row.as_ref().map_or_else(Vec::new, |(values, _)| values.clone())
+    }
+
+    /// The nearest allowed value of each feature.
+    fn nearest_values(&self, answers: &Answers) -> Vec<Value> {
+        let nearest = |options: &Options| options.nearest(&self.point[options.columns.clone()]);
+        answers.options.iter().map(nearest).collect()
+    }
+
+    /// The nearest row that satisfies the rules for single features and the linear rules.
+    fn nearest(&self, answers: &Answers) -> Option<Vec<Value>> {
+        if let Some((own, changed)) = &self.row {
+            let allowed = |(options, value): (&Options, &Value)| {
+                if options.allow(value) || self.point.is_empty() {
+                    value.clone()
+                } else {
+                    options.nearest(&self.point[options.columns.clone()])
+                }
+            };
+            let values: Vec<Value> = answers.options.iter().zip(own).map(allowed).collect();
+            if !self.point.is_empty() && answers.fit(&values) {
+                return Some(values);
+            }
+            let wanted = values.clone();
+            let numbers_at = |_: &Options, numbers: &Numbers, position: usize| {
+                let number = wanted[position].number().unwrap_or(numbers.hull().lower);
+                (number, number)
+            };
+            return Search::new(answers, values, Some(*changed), self.tries, numbers_at).best();
+        }
+        let values = self.nearest_values(answers);
+        if answers.fit(&values) {
+            return Some(values);
+        }
         let numbers_at = |options: &Options, numbers: &Numbers, _| {
             let column = options.columns.start;
             let at = |point: &[f32]| options.number_at(numbers, point[column]);
-            (at(&point), at(&projected))
+            (at(&self.point), at(&self.projected))
         };
-        Search::new(self, values, None, TRIES, numbers_at).best().map(Row::from_checked)
+        Search::new(answers, values, None, self.tries, numbers_at).best()
     }
+}
 
-    /// The row with one number changed, and the other numbers changed as little as the linear rules
-    /// require.
-    pub(super) fn adjusted(&self, values: Vec<Value>, changed: usize) -> Option<Vec<Value>> {
-        let own = values.clone();
-        let numbers_at = |_: &Options, numbers: &Numbers, position: usize| {
-            let number = own[position].number().unwrap_or(numbers.hull().lower);
-            (number, number)
+/// A search over the branches of implications: depth first, and no branch whose nearest row is
+/// farther than the best one.
+struct Granting<'a> {
+    wish: &'a Wish,
+    branches: usize,
+    best: Option<(f64, Vec<Value>)>,
+}
+
+impl Granting<'_> {
+    /// Looks at a branch, of which `nearest` is the nearest row without implications.
+    fn visit(&mut self, answers: &Answers, nearest: Vec<Value>) {
+        let distance = answers.distance(&nearest, &self.wish.point);
+        if self.best.as_ref().is_some_and(|(best, _)| distance >= *best) {
+            return;
+        }
+        let Some(broken) = answers.first_broken(&nearest) else {
+            self.best = Some((distance, nearest));
+            return;
         };
-        Search::new(self, values, Some(changed), TRIES_FOR_A_CHANGE, numbers_at).best()
+        for branch in broken.branches(answers) {
+            if self.branches == 0 {
+                return;
+            }
+            self.branches -= 1;
+            if let Some(nearest) = self.wish.nearest(&branch) {
+                self.visit(&branch, nearest);
+            }
+        }
     }
 }
 
@@ -208,7 +322,7 @@ impl<'a> Search<'a> {
             }
         }
         let nearer = self.best.as_ref().is_none_or(|(best, _)| distance < *best);
-        if nearer && self.answers.hold(&self.values) {
+        if nearer && self.answers.fit(&self.values) {
             self.best = Some((distance, self.values.clone()));
         }
     }
@@ -218,7 +332,7 @@ impl<'a> Search<'a> {
     fn pull_real_numbers(&mut self) {
         let placed = self.values.clone();
         for part in [1e-9, 1e-6, 1e-3, 1.0] {
-            if self.answers.hold(&self.values) {
+            if self.answers.fit(&self.values) {
                 return;
             }
             for Variable { position, numbers, .. } in &self.variables[self.with_gaps..] {

@@ -410,7 +410,10 @@ fn a_schema_and_an_encoder_that_do_not_fit_are_refused() {
     let error = Actions::new(&other, &encoder).unwrap_err().to_string();
     assert_eq!(error, "features of the encoder: expected 5, got 6");
     let mut other = schema;
-    other.rules[0].terms.insert("income".to_owned(), 1e300);
+    let crate::data::schema::Relation::Sum { terms, .. } = &mut other.rules[0].relation else {
+        panic!("a sum")
+    };
+    terms.insert("income".to_owned(), 1e300);
     let error = Actions::new(&other, &encoder).unwrap_err().to_string();
     assert!(error.contains("rule 0: its sum can be as large as"), "{error}");
     let short = Row::from_checked(vec![1.0.into()]);

@@ -1,4 +1,5 @@
-//! The cost of a change: the distance between the factual and the counterfactual, in encoded space.
+//! The cost of a change: the distance between the factual and the counterfactual, in encoded space,
+//! where a schema may give the two directions of a feature prices of their own.
 
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +37,20 @@ impl Norm {
         }
     }
 
+    /// The cost of a change from one point to another: the distance, in which `|x'_j - x_j|` counts
+    /// `prices_j[0]` times if column `j` falls and `prices_j[1]` times if it rises.
+    pub fn priced(self, to: &[f32], from: &[f32], prices: Option<&[[f64; 2]]>) -> f64 {
+        let Some(prices) = prices else { return self.distance(to, from) };
+        let each = to.iter().zip(from).zip(prices).map(|((&to, &from), price)| {
+            let change = f64::from(to) - f64::from(from);
+            change.abs() * price[usize::from(change > 0.0)]
+        });
+        match self {
+            Self::L1 => each.sum(),
+            Self::L2 => each.map(|x| x * x).sum::<f64>().sqrt(),
+        }
+    }
+
     /// The length of a step with these lengths along two perpendicular columns: the cost of moving
     /// from one level of a one-hot group to another.
     pub(crate) fn of_switch(self, off: f64, on: f64) -> f64 {
@@ -65,6 +80,16 @@ fn sum(a: &[f32], b: &[f32], of: impl Fn(f64) -> f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn prices_differ_by_direction() {
+        let (to, from) = ([1.0, -1.0, 4.0], [0.0, 1.0, 4.0]);
+        let prices = [[1.0, 3.0], [2.0, 1.0], [5.0, 5.0]];
+        assert_eq!(Norm::L1.priced(&to, &from, Some(&prices)), 7.0);
+        assert_eq!(Norm::L2.priced(&to, &from, Some(&prices)), 5.0);
+        assert_eq!(Norm::L1.priced(&from, &to, Some(&prices)), 3.0);
+        assert_eq!(Norm::L1.priced(&to, &from, None), 3.0);
+    }
 
     #[test]
     fn distances_at_zero_and_beyond() {

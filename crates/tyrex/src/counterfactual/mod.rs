@@ -137,6 +137,11 @@ impl<'a> Factual<'a> {
         Self { point, set, domain }
     }
 
+    /// The cost of a point.
+    pub fn cost(&self, norm: Norm, point: &[f32]) -> f64 {
+        norm.priced(point, self.point, self.set.prices())
+    }
+
     /// The same, with every point of the set an answer, for intermediate steps.
     pub(crate) fn relaxed(self) -> Self {
         Self { domain: Domain::Relaxed, ..self }

@@ -94,7 +94,7 @@ pub fn relaxations(
     let mut untried = 0;
     for constraint in actions.constraints() {
         let set = actions.without(&constraint)?.for_factual(factual)?;
-        if set.has_the_points_of(&bound) {
+        if set.holds_the_same_as(&bound) {
             continue;
         }
         if freed.len() < tries {

@@ -2,6 +2,7 @@
 
 mod hints;
 mod names;
+mod relations;
 mod review;
 mod summary;
 
@@ -11,7 +12,7 @@ pub use hints::Hints;
 
 use crate::data::cell::listed;
 use crate::data::schema::{
-    Action, Feature, FeatureKind, Label, Missing, MissingPolicy, Note, Schema,
+    Action, Feature, FeatureKind, Label, Missing, MissingPolicy, Note, Rule, Schema,
 };
 use crate::data::table::{Column, Table};
 use crate::data::value::Value;
@@ -53,12 +54,15 @@ pub struct Inferred {
     pub schema: Schema,
     /// The remarks.
     pub notes: Vec<Note>,
+    /// Rules between features that hold in all rows, to be accepted by a person; the draft has them
+    /// as comments.
+    pub proposals: Vec<Rule>,
 }
 
 impl Inferred {
-    /// The draft as TOML, with the remarks as comments.
+    /// The draft as TOML, with the remarks and the proposals as comments.
     pub fn to_toml(&self) -> Result<String> {
-        self.schema.to_toml_with_notes(&self.notes)
+        self.schema.to_toml_with_notes(&self.notes, &self.proposals)
     }
 
     fn note(&mut self, feature: Option<&str>, text: String) {
@@ -106,7 +110,11 @@ impl Schema {
             None => absent_label(table, favourable),
         };
         let draft = Schema::new(label, Vec::new());
-        let mut inferred = Inferred { schema: Schema { missing, ..draft }, notes: Vec::new() };
+        let mut inferred = Inferred {
+            schema: Schema { missing, ..draft },
+            notes: Vec::new(),
+            proposals: Vec::new(),
+        };
         inferred
             .note(None, format!("Inferred from {}; correct it where necessary.", name_of(table)));
         remark_on_label(&mut inferred, summary.as_ref(), favourable);
@@ -135,7 +143,23 @@ impl Schema {
             ));
         }
         review::review(&mut inferred, table, hints)?;
+        inferred.proposals = relations::proposed(&inferred, table)?;
+        remark_on_proposals(&mut inferred);
         Ok(inferred)
+    }
+}
+
+/// Names the rules that hold in all rows.
+fn remark_on_proposals(inferred: &mut Inferred) {
+    let words: Vec<String> =
+        inferred.proposals.iter().map(|rule| rule.relation.in_words()).collect();
+    if !words.is_empty() {
+        let text = format!(
+            "In all rows {} hold. If advice must obey them, take them as [[rule]] from the end of \
+             the draft.",
+            listed(&words)
+        );
+        inferred.note(None, text);
     }
 }
 

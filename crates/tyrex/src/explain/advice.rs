@@ -102,7 +102,7 @@ pub struct Advice {
     pub cost: Option<Costs>,
 }
 
-/// The distance from the factual in encoded space, by each norm.
+/// The cost of the change in encoded space, by each norm: the distance at the schema's prices.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Costs {
@@ -110,13 +110,6 @@ pub struct Costs {
     pub l1: f64,
     /// `L2`
     pub l2: f64,
-}
-
-impl Costs {
-    /// The distances between two points.
-    pub(super) fn between(a: &[f32], b: &[f32]) -> Self {
-        Self { l1: Norm::L1.distance(a, b), l2: Norm::L2.distance(a, b) }
-    }
 }
 
 /// One feature of a row, before and after.

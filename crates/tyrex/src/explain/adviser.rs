@@ -12,11 +12,11 @@ use self_cell::self_cell;
 use super::advice::changes;
 use super::usual::Parts;
 use super::{Advice, Applicant, Ask, Costs, Counter, Explainer, Fresh, Progress, Request, Stage};
-use crate::action::{Actions, FeasibleSet, Overrides};
+use crate::action::{Actions, FeasibleSet, Overrides, prices};
 use crate::certificate::{Certificate, Terms};
 use crate::counterfactual::{
-    Factual, Method, Outcome, Plausible, Problem, Protocol, Relaxations, Robustness, SearchModels,
-    Tick, find_all, find_path, relaxations,
+    Factual, Method, Norm, Outcome, Plausible, Problem, Protocol, Relaxations, Robustness,
+    SearchModels, Tick, find_all, find_path, relaxations,
 };
 use crate::data::Row;
 use crate::error::{Error, Result};
@@ -103,7 +103,8 @@ impl Adviser {
         let space = match request.protocol.space(&reference)? {
             None => Space::Rules(explainer.actions(&request)?),
             Some(space) if request.overrides == Overrides::default() => {
-                Space::Everyone(Box::new(space))
+                let prices = prices(explainer.schema(), explainer.encoder());
+                Space::Everyone(Box::new(space.priced(prices.map(Into::into))))
             }
             Some(_) => {
                 return Err(Error::param(
@@ -299,6 +300,13 @@ impl Explainer {
         Ok(readings.into_iter().map(|reading| reading.value).collect())
     }
 
+    /// The costs of a change, at the schema's prices.
+    pub(super) fn costs(&self, to: &[f32], from: &[f32]) -> Costs {
+        let prices = prices(self.schema(), self.encoder());
+        let cost = |norm: Norm| norm.priced(to, from, prices.as_deref());
+        Costs { l1: cost(Norm::L1), l2: cost(Norm::L2) }
+    }
+
     pub(super) fn actions(&self, request: &Request) -> Result<Actions> {
         Actions::new(self.schema(), self.encoder())?.overridden(&request.overrides)
     }
@@ -315,7 +323,7 @@ impl Explainer {
         Advice {
             changes: advised.as_ref().map(changed).unwrap_or_default(),
             stability,
-            cost: found.map(|found| Costs::between(&found.point, &applicant.point)),
+            cost: found.map(|found| self.costs(&found.point, &applicant.point)),
             applicant: applicant.clone(),
             advised,
             outcome,

@@ -17,7 +17,7 @@ use crate::catalogue::Named as _;
 use crate::change::{Ensemble, MOST_MEMBERS, ModelChange};
 use crate::counterfactual::{Budget, MethodSpec, Norm, Protocol, TrexE, is_searchable};
 use crate::data::nearest_name;
-use crate::data::schema::{Action, Schema};
+use crate::data::schema::{Action, Rule, Schema};
 use crate::error::{Error, Result};
 use crate::explain::CalibrationTerms;
 use crate::fields;
@@ -57,6 +57,7 @@ pub const PROMISE_DAYS: u32 = 90;
 /// | `keep` | none | features that must not change |
 /// | `vary` | all | the only features that may change |
 /// | `actions` | the schema's | other rules for single features |
+/// | `rules` | none | rules between features, besides the schema's |
 /// | `budget` | as many scored points as 1000 tests of stability, at least 1,000,000; none under the other protocols | the most work for one applicant |
 /// | `seed` | 0 | the source of all randomness |
 /// | `certify` | yes | whether answers get certificates |
@@ -112,6 +113,9 @@ pub struct Ask {
     /// Rules for single features, in place of the schema's.
     #[cfg_attr(feature = "openapi", schema(required = false, value_type = Object))]
     pub actions: BTreeMap<String, Action>,
+    /// Rules between features, besides the schema's.
+    #[cfg_attr(feature = "openapi", schema(required = false, value_type = Vec<Object>))]
+    pub rules: Vec<Rule>,
     /// The most work for one applicant. If no limit is given, a search for rows scores at most as
     /// many points as 1000 tests of stability do, and at least 1,000,000.
     #[cfg_attr(feature = "openapi", schema(required = false))]
@@ -183,6 +187,7 @@ impl Default for Ask {
             keep: Vec::new(),
             vary: None,
             actions: BTreeMap::new(),
+            rules: Vec::new(),
             budget: Budget::default(),
             seed: 0,
             certify: true,
@@ -260,6 +265,11 @@ impl Ask {
             }
             other => other,
         })?;
+        for (place, rule) in self.rules.iter().enumerate() {
+            schema
+                .check_rule(rule)
+                .map_err(|problem| Error::field(format!("rules[{place}]"), problem))?;
+        }
         let is_fixed = |name: &&String| {
             let own = schema.features.iter().find(|feature| feature.name == **name);
             own.is_some_and(|feature| feature.action == Action::Fixed)
@@ -341,7 +351,8 @@ impl Ask {
         request.stability = self.stability;
         let fixed = self.keep.iter().map(|feature| (feature.clone(), Action::Fixed));
         let actions = fixed.chain(self.actions.clone()).collect();
-        request.overrides = Overrides { vary: self.vary.clone(), actions };
+        let (vary, rules) = (self.vary.clone(), self.rules.clone());
+        request.overrides = Overrides { vary, actions, rules };
         Ok(request)
     }
 

@@ -326,7 +326,7 @@ impl Adviser {
         Ok(shown.map(|shown| {
             let applicant = &advice.applicant;
             let changes = changes(explainer.schema(), &applicant.values, row);
-            let cost = Costs::between(&best.point, &applicant.point);
+            let cost = explainer.costs(&best.point, &applicant.point);
             let sentence = format!(
                 "The best change found costs {:.2} in {}: {} {}",
                 best.cost,

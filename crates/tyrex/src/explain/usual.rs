@@ -155,7 +155,7 @@ impl Adviser {
             let Some(found) = outcome.and_then(Outcome::found) else { return Ok(None) };
             Ok(Some(PartAdvice {
                 cost: found.cost,
-                distances: Costs::between(&found.point, &advice.applicant.point),
+                distances: explainer.costs(&found.point, &advice.applicant.point),
                 p_value: explainer.plausibility()?.p_value(&found.point),
             }))
         };

@@ -8,12 +8,14 @@ use serde::{Deserialize, Serialize};
 use super::check_points;
 use super::cost::{MedianDeviations, changed_columns, changed_features, check_features};
 use super::density::Density;
+use super::isolation::IsolationForest;
 use super::lof::{LocalOutlierFactor, is_inlier};
 use super::mahalanobis::Mahalanobis;
 use super::neighbours::{NeighbourIndex, mean_distance};
 use crate::counterfactual::Norm;
 use crate::error::{Error, Result};
 use crate::points::Points;
+use crate::seed::Seed;
 
 /// The parameters of the metrics.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -62,6 +64,9 @@ pub struct PointMetrics {
     pub inlier: Vec<bool>,
     /// The mean distance to the nearest training points.
     pub neighbour_distance: f64,
+    /// [`IsolationForest`]'s score; results of earlier versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<f64>,
     /// Mahalanobis' distance.
     pub mahalanobis: f64,
     /// The distance of the point from the subspace in which the training points vary.
@@ -76,9 +81,13 @@ pub struct Metrics {
     params: MetricParams,
     index: NeighbourIndex,
     deviations: MedianDeviations,
+    forest: IsolationForest,
     mahalanobis: Mahalanobis,
     density: Density,
 }
+
+/// The seed of the isolation forest: scores are those of one forest, in every program.
+const FOREST: Seed = Seed(0);
 
 impl Metrics {
     /// Fits the metrics on the training points.
@@ -102,6 +111,7 @@ impl Metrics {
             params: params.clone(),
             index: NeighbourIndex::fit(training, most)?,
             deviations: MedianDeviations::fit(training)?,
+            forest: IsolationForest::fit(training, FOREST)?,
             mahalanobis: Mahalanobis::fit(training)?,
             density: match params.bandwidth {
                 Some(width) => Density::with_bandwidth(training, width)?,
@@ -136,6 +146,7 @@ impl Metrics {
             .map(|&k| Ok(LocalOutlierFactor::new(&self.index, k)?.of_nearest(&nearest)))
             .collect::<Result<Vec<Vec<f64>>>>()?;
         let offsets = self.mahalanobis.of(counterfactuals)?;
+        let isolation = self.forest.of(counterfactuals)?;
         let densities = self.density.logarithms(counterfactuals)?;
         let near = self.params.distance_neighbours.min(self.index.most());
         (0..counterfactuals.len())
@@ -158,6 +169,7 @@ impl Metrics {
                     inlier: outlier_factors.iter().map(|factor| is_inlier(*factor)).collect(),
                     outlier_factors,
                     neighbour_distance: mean_distance(&nearest[at][..near]),
+                    isolation: Some(isolation[at]),
                     mahalanobis: offsets[at].distance,
                     outside: offsets[at].outside,
                     log_density: densities[at],

@@ -11,11 +11,13 @@ use serde::Deserialize;
 
 use super::cost::MedianDeviations;
 use super::density::Density;
+use super::isolation::IsolationForest;
 use super::lof::{LocalOutlierFactor, is_inlier};
 use super::mahalanobis::Mahalanobis;
 use super::neighbours::{NeighbourIndex, mean_distance};
 use super::{MetricParams, Metrics, PointMetrics, Summary};
 use crate::points::Points;
+use crate::seed::Seed;
 
 #[derive(Deserialize)]
 struct Golden {
@@ -125,6 +127,8 @@ fn all_at_once_are_the_parts_one_by_one() {
             assert_eq!((got.changed_columns, got.changed_features), (0, None));
             close(got.log_density, case.log_densities[at], 1e-9, &case.name);
             close(got.mahalanobis, case.mahalanobis[at], 1e-6, &case.name);
+            let forest = IsolationForest::fit(&training, Seed(0)).unwrap();
+            assert_eq!(got.isolation, Some(forest.of(&queries).unwrap()[at]));
             // One point alone is judged as it is among others.
             let alone = points(&case.points[at..=at]);
             assert_eq!(metrics.of(&alone, &alone).unwrap(), std::slice::from_ref(got));

@@ -3,9 +3,10 @@
 use proptest::prelude::*;
 use tyrex::action::{Actions, Constraint, FeasibleSet};
 use tyrex::data::encode::Coding;
+use tyrex::data::schema::Relation;
 use tyrex::data::{Encoder, Row, Schema};
 
-use crate::support::rules::{bound_world, broken};
+use crate::support::rules::{bound_world, broken, names};
 use crate::support::schemas::fitted;
 
 fn point_of(coordinates: &[f32], skip: usize, dim: usize) -> Vec<f32> {
@@ -80,13 +81,15 @@ proptest! {
     /// the box or each other at an angle that single precision cannot see.
     #[test]
     fn no_point_of_the_set_is_nearer((mut schema, rows, coordinates) in bound_world()) {
+        schema.rules.retain(|rule| matches!(rule.relation, Relation::Sum { .. }));
         schema.rules.truncate(1);
         let (encoder, set, factual) = prepared(&schema, &rows)?;
         let slopes: Vec<f64> = schema
             .rules
             .iter()
             .flat_map(|rule| encoder.blocks().iter().filter_map(|block| {
-                let coefficient = rule.terms.get(&block.feature).filter(|c| **c != 0.0)?;
+                let Relation::Sum { terms, .. } = &rule.relation else { return None };
+                let coefficient = terms.get(&block.feature).filter(|c| **c != 0.0)?;
                 let Coding::Number { affine, .. } = block.coding else { return None };
                 Some((coefficient / affine.scale).abs())
             }))
@@ -136,7 +139,7 @@ proptest! {
                 // More than one only where a rule ties numbers together.
                 let tied = |position: &usize| {
                     let name = &schema.features[*position].name;
-                    schema.rules.iter().any(|rule| rule.terms.contains_key(name))
+                    schema.rules.iter().any(|rule| names(rule).contains(&name))
                 };
                 prop_assert!(changed.len() == 1 || changed.iter().all(tied), "{changed:?}");
                 prop_assert!(!rows_moved[..index].contains(row));

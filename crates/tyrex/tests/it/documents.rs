@@ -273,8 +273,11 @@ fn what_the_schema_takes_can_be_read_and_what_it_refuses_cannot() {
         ("b".to_owned(), Action::Within(Interval { lower: f64::NEG_INFINITY, upper: 2.5 })),
         ("c".to_owned(), Action::Levels(vec!["x".into(), 1.0.into()])),
     ];
-    let overrides =
-        Overrides { vary: Some(vec!["a".to_owned()]), actions: BTreeMap::from(actions) };
+    let overrides = Overrides {
+        vary: Some(vec!["a".to_owned()]),
+        actions: BTreeMap::from(actions),
+        ..Overrides::default()
+    };
     both_say::<Overrides>(&serde_json::to_value(overrides).unwrap(), true);
     both_say::<Overrides>(&json!({}), true);
     both_say::<Overrides>(&json!({ "vary": "a" }), false);

@@ -82,6 +82,7 @@ impl Made {
                 outlier_factors: vec![1.0, 1.1, 1.2],
                 inlier: vec![row % 2 == 0, true, true],
                 neighbour_distance: 0.2,
+                isolation: Some(0.4),
                 mahalanobis: 3.0,
                 outside: 0.0,
                 log_density: -4.0,

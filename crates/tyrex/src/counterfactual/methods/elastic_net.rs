@@ -188,8 +188,8 @@ impl Prepared<'_> {
             let reading = reader.read(&point);
             if ACCEPTED.passes(reading) {
                 across = true;
-                let cost = norm.distance(&point, factual.point);
-                let dearer = |b: &Candidate| norm.distance(&b.point, factual.point) > cost;
+                let cost = factual.cost(norm, &point);
+                let dearer = |b: &Candidate| factual.cost(norm, &b.point) > cost;
                 if best.as_ref().is_none_or(dearer) {
                     *best = Some(Candidate::new(point.clone(), reading));
                     reached = meter.path.mark();

@@ -195,7 +195,7 @@ impl Method for Closest<'_> {
         let test = Test { threshold: logit(self.score) };
         let mut field = self.problem.usual(Logit(Reader::new(&self.gauge)), OF_LOGITS);
         let passing = |found: Option<Candidate>| found.filter(|c| test.passes(c.reading));
-        let cost = |candidate: &Candidate| norm.distance(&candidate.point, factual.point);
+        let cost = |candidate: &Candidate| factual.cost(norm, &candidate.point);
         let origin = meter.path.mark();
         let mut best = self.search.search(&mut field, factual, test, factual.point, meter)?;
         let near = Test { threshold: self.score };

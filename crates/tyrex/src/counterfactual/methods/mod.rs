@@ -312,7 +312,7 @@ fn not_found(
 
 fn counterfactual(problem: &Problem, factual: &Factual, candidate: Candidate) -> Counterfactual {
     let Candidate { point, reading, row } = candidate;
-    let cost = problem.norm.distance(&point, factual.point);
+    let cost = factual.cost(problem.norm, &point);
     Counterfactual {
         point,
         score: reading.score,

@@ -359,7 +359,7 @@ impl Prepared<'_> {
         let Ground { factual, .. } = *ground;
         let norm = self.problem.norm;
         let fine = (self.search.precision, Care::Full);
-        let cost = |candidate: &Candidate| norm.distance(&candidate.point, factual.point);
+        let cost = |candidate: &Candidate| factual.cost(norm, &candidate.point);
         let passes = |candidate: &Candidate| test.passes(candidate.reading);
         let origin = meter.path.mark();
         let mut best = self.search(field, ground, test, start, fine, meter)?;
@@ -394,7 +394,7 @@ impl Prepared<'_> {
             point.clear();
             point.extend_from_slice(data.row(index));
             factual.set.project(&mut point);
-            let cost = norm.distance(&point, factual.point);
+            let cost = factual.cost(norm, &point);
             if cost < most {
                 near.push((cost, index));
             }
@@ -426,7 +426,7 @@ impl Prepared<'_> {
     ) -> Result<Option<Answer>> {
         let Ground { factual, .. } = *ground;
         let (norm, data) = (self.problem.norm, self.problem.data);
-        let cost = |index: usize| (norm.distance(data.row(index), factual.point), index);
+        let cost = |index: usize| (factual.cost(norm, data.row(index)), index);
         let mut near: Vec<(f64, usize)> = self.values.candidates(self.least).map(cost).collect();
         near.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         let near = near.into_iter().map(|(_, index)| index);

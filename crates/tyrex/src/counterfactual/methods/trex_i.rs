@@ -211,7 +211,7 @@ impl Climber<'_> {
         let Some(neighbour) = found.filter(|found| self.test.passes(found.reading)) else {
             return Ok(Judged::Failed(best, reason));
         };
-        let cost = |candidate: &Candidate| norm.distance(&candidate.point, factual.point);
+        let cost = |candidate: &Candidate| factual.cost(norm, &candidate.point);
         Ok(match self.judge.judge_cells(factual, norm, how, &[&neighbour.point], meter)? {
             Judged::Passed(nearer) if cost(&nearer) < cost(&neighbour) => Judged::Passed(nearer),
             _ => Judged::Passed(neighbour),
@@ -245,7 +245,7 @@ impl Climber<'_> {
                 let start = Candidate::new(base.to_vec(), failing);
                 Ok(Some(first_passing(field, test, &start, end, PULLS, meter)))
             })?;
-        let cost = |candidate: &Candidate| norm.distance(&candidate.point, factual.point);
+        let cost = |candidate: &Candidate| factual.cost(norm, &candidate.point);
         Ok(Some(match on_the_way {
             Judged::Passed(candidate) if cost(&candidate) < cost(&neighbour) => candidate,
             _ => neighbour,

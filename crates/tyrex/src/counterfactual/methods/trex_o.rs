@@ -129,7 +129,7 @@ impl Method for Prepared<'_> {
                 |field, test, start, meter| self.search.search(field, factual, test, start, meter),
             )?,
         };
-        let cost = |c: &Candidate| problem.norm.distance(&c.point, factual.point);
+        let cost = |c: &Candidate| factual.cost(problem.norm, &c.point);
         Ok(match (cheapest, reached) {
             (Judged::Passed(cheap), Ok(start)) if cost(&cheap) < cost(&start) => {
                 found(problem, factual, cheap, converged(meter))

@@ -208,7 +208,10 @@ fn levers(
         let high = f64::from(set.upper()[column]).min(y + radius) - x;
         let gain = f64::from(gradient[column]);
         if low < high && gain.is_finite() {
-            levers.push(Lever { gain, weight: 1.0, low, high, moves: Moves::Column(column) });
+            // A lever that gains leaves the factual in the direction of its gain.
+            let price = |prices: &[[f64; 2]]| prices[column][usize::from(gain > 0.0)];
+            let weight = set.prices().map_or(1.0, price);
+            levers.push(Lever { gain, weight, low, high, moves: Moves::Column(column) });
         }
     }
     levers

@@ -62,7 +62,7 @@ impl MinCost {
         meter: &mut Meter,
     ) -> Result<Option<Candidate>> {
         field.aim_at(test.threshold);
-        let cost = |candidate: &Candidate| self.norm.distance(&candidate.point, factual.point);
+        let cost = |candidate: &Candidate| factual.cost(self.norm, &candidate.point);
         let Some(mut here) = Slope::read(field, start.to_vec(), meter)? else {
             return Ok(None);
         };

@@ -88,7 +88,7 @@ impl<'a> Neighbours<'a> {
         let mut reader = Reader::new(&self.gauge);
         let is_usual = |point: &[f32]| self.plausible.is_none_or(|own| own.holds(point));
         let mut best: Option<Candidate> = None;
-        for index in self.in_order(factual.point, norm, count) {
+        for index in self.in_order(factual, norm, count) {
             let neighbour = self.points.row(index);
             let settled = match factual.domain {
                 Domain::Relaxed => None,
@@ -146,10 +146,10 @@ impl<'a> Neighbours<'a> {
         self.model.score(&alone).iter().all(|&score| score >= THRESHOLD)
     }
 
-    /// The accepted points by distance, the earlier of equals first.
-    fn in_order(&self, from: &[f32], norm: Norm, count: usize) -> Vec<usize> {
+    /// The accepted points by cost, the earlier of equals first.
+    fn in_order(&self, factual: &Factual, norm: Norm, count: usize) -> Vec<usize> {
         let distances: Vec<f64> =
-            self.accepted.iter().map(|&i| norm.distance(self.points.row(i), from)).collect();
+            self.accepted.iter().map(|&i| factual.cost(norm, self.points.row(i))).collect();
         let by_distance =
             |a: &usize, b: &usize| distances[*a].total_cmp(&distances[*b]).then(a.cmp(b));
         let mut order: Vec<usize> = (0..distances.len()).collect();

@@ -39,7 +39,7 @@ pub(crate) fn settle(
     let Some(here) = Slope::read(field, point, meter)? else { return Ok(None) };
     meter.path.step(&here.at.point);
     let mut settled = Settled { row, here };
-    let cost = |point: &[f32]| norm.distance(point, factual.point);
+    let cost = |point: &[f32]| factual.cost(norm, point);
     for _ in 0..REPAIRS {
         if test.passes(settled.here.at.reading) {
             break;

@@ -10,13 +10,13 @@ use super::names::{IDENTIFIERS, NUMBERS, UNCHANGEABLE, has_word, words};
 use super::{Hints, Inferred, MOST_LEVELS, Table};
 use crate::auc::auc;
 use crate::data::cell::listed;
-use crate::data::schema::{Action, Feature, FeatureKind, Interval, Rule, Schema, Split};
+use crate::data::schema::{Action, Feature, FeatureKind, Interval, Relation, Rule, Schema, Split};
 use crate::data::table::Column;
 use crate::data::value::{Value, parse_number};
 use crate::error::Result;
 
 /// Fewer rows show nothing.
-const LEAST_ROWS: usize = 50;
+pub(super) const LEAST_ROWS: usize = 50;
 /// Tables with fewer rows get no test part.
 pub(super) const LEAST_SPLIT: usize = 100;
 /// The part of the rows that trains.
@@ -196,7 +196,7 @@ fn code(schema: &Schema, feature: &Feature, column: &Column) -> Option<String> {
 }
 
 /// The numbers of a column; `None` for other cells.
-fn numbers(schema: &Schema, column: &Column) -> Vec<Option<f64>> {
+pub(super) fn numbers(schema: &Schema, column: &Column) -> Vec<Option<f64>> {
     column.cells().map(|cell| parse_number(cell).filter(|_| !is_missing(schema, cell))).collect()
 }
 
@@ -233,9 +233,11 @@ fn limited(feature: &mut Feature, rules: &mut Vec<Rule>) -> Option<String> {
     feature.action = Action::OnlyUp;
     rules.push(Rule {
         description: Some(format!("`{}` as far as the data reach", feature.name)),
-        terms: [(feature.name.clone(), 1.0)].into(),
-        at_least: None,
-        at_most: Some(most),
+        relation: Relation::Sum {
+            terms: [(feature.name.clone(), 1.0)].into(),
+            at_least: None,
+            at_most: Some(most),
+        },
     });
     Some(format!("An age only rises, so its `action` is `only-up`, with a rule up to {most}."))
 }
@@ -583,7 +585,7 @@ mod tests {
         let inferred = Schema::draft(&table, Some("good"), &[], &hints).unwrap();
         let age = feature(&inferred, "age");
         assert_eq!((&age.action, age.range), (&Action::OnlyUp, None));
-        assert_eq!(inferred.schema.rules[0].at_most, Some(69.0));
+        assert_eq!(inferred.schema.rules[0].relation.in_words(), "age <= 69");
         assert_eq!(feature(&inferred, "sex").action, Action::Fixed);
         // Its input is not clipped.
         assert_eq!(feature(&inferred, "debt").clip, None);

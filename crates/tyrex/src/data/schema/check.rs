@@ -130,6 +130,7 @@ impl Schema {
         self.check_special(feature)?;
         self.check_encoding(feature)?;
         check_action(feature)?;
+        self.check_price(feature)?;
         if let MissingPolicy::Fill(value) = self.missing_policy(feature)
             && !self.accepts(feature, value)
         {
@@ -203,6 +204,23 @@ impl Schema {
         Ok(())
     }
 
+    fn check_price(&self, feature: &Feature) -> Result<(), String> {
+        let Some(price) = feature.price else { return Ok(()) };
+        if !feature.kind.is_number() && self.encoding(feature) != Encoding::OrdinalNumber {
+            return Err("`price` goes with features that are one column with an order: numbers, \
+                        flags and ordinal levels that are not one-hot"
+                .to_owned());
+        }
+        for (key, factor) in [("up", price.up), ("down", price.down)] {
+            if !(1e-3..=1e3).contains(&factor) {
+                return Err(format!(
+                    "`price.{key}` is {factor}, expected a number from 0.001 to 1000"
+                ));
+            }
+        }
+        Ok(())
+    }
+
     fn check_order(&self) -> Result<()> {
         if self.order.is_empty() {
             return Ok(());
@@ -224,32 +242,8 @@ impl Schema {
 
     fn check_rules(&self) -> Result<()> {
         for (index, rule) in self.rules.iter().enumerate() {
-            let wrong = |problem: String| Err(Error::schema(format!("rule {index}: {problem}")));
-            if rule.terms.is_empty() {
-                return wrong("`terms` is empty".to_owned());
-            }
-            for (name, coefficient) in &rule.terms {
-                match self.position(name).map(|position| &self.features[position]) {
-                    None => return wrong(format!("`{name}` is no feature")),
-                    Some(feature) if !feature.kind.is_number() => {
-                        return wrong(format!("`{name}` is not a number"));
-                    }
-                    Some(_) if !coefficient.is_finite() => {
-                        return wrong(format!("the coefficient of `{name}` is not finite"));
-                    }
-                    Some(_) => {}
-                }
-            }
-            match (rule.at_least, rule.at_most) {
-                (None, None) => return wrong("expected `at_least`, `at_most` or both".to_owned()),
-                (Some(lower), Some(upper)) if lower > upper => {
-                    return wrong(format!("`at_least` {lower} is above `at_most` {upper}"));
-                }
-                (lower, upper) if [lower, upper].iter().flatten().any(|end| !end.is_finite()) => {
-                    return wrong("`at_least` and `at_most` must be finite".to_owned());
-                }
-                _ => {}
-            }
+            self.check_rule(rule)
+                .map_err(|problem| Error::schema(format!("rule {index}: {problem}")))?;
         }
         Ok(())
     }
@@ -311,7 +305,7 @@ fn repeated(values: &[Value]) -> Option<String> {
         .map(|value| format!("`{value}` is listed twice"))
 }
 
-fn check_interval(key: &str, interval: Interval) -> Result<(), String> {
+pub(super) fn check_interval(key: &str, interval: Interval) -> Result<(), String> {
     let Interval { lower, upper } = interval;
     if lower.is_nan() || upper.is_nan() {
         return Err(format!("`{key}` must hold numbers"));

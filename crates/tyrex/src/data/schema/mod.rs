@@ -6,15 +6,16 @@
 pub(crate) use check::is_representable;
 
 mod check;
+mod rule;
 mod text;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use crate::data::value::Value;
 
+pub use rule::{Change, Relation, Rule};
 pub use text::Note;
 
 /// The version of the schema format this crate reads and writes.
@@ -58,7 +59,7 @@ pub struct Schema {
     /// The features, in the order in which a [`Row`](crate::data::Row) holds them.
     #[serde(rename = "feature")]
     pub features: Vec<Feature>,
-    /// Linear rules between features.
+    /// Rules between features.
     #[serde(default, rename = "rule", skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<Rule>,
     /// The folder that relative paths in the schema start from: the schema file's own.
@@ -282,6 +283,24 @@ pub struct Feature {
     pub clip: Option<Interval>,
     /// How a person may change it.
     pub action: Action,
+    /// How many times a change of it counts in the cost.
+    pub price: Option<Price>,
+}
+
+/// How many times a change of a feature counts in the cost, by its direction; once by default.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// A change to a larger number or a later level.
+    #[serde(default = "one")]
+    pub up: f64,
+    /// A change to a smaller number or an earlier level.
+    #[serde(default = "one")]
+    pub down: f64,
+}
+
+fn one() -> f64 {
+    1.0
 }
 
 impl Feature {
@@ -300,6 +319,7 @@ impl Feature {
             scaling: None,
             clip: None,
             action: Action::Free,
+            price: None,
         }
     }
 }
@@ -389,23 +409,6 @@ pub enum Action {
     /// Only to one of these levels.
     #[cfg_attr(feature = "openapi", schema(value_type = Vec<crate::data::FeatureValue>))]
     Levels(Vec<Value>),
-}
-
-/// A linear rule between features: `at_least <= sum of coefficient * feature <= at_most`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Rule {
-    /// A short description of the rule.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// The coefficient of each feature.
-    pub terms: BTreeMap<String, f64>,
-    /// The lower bound of the sum.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at_least: Option<f64>,
-    /// The upper bound of the sum.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at_most: Option<f64>,
 }
 
 /// The numbers from `lower` to `upper`, both included; an end may be infinite.

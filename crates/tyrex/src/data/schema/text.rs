@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Action, Encoding, Feature, FeatureKind, Interval, MissingPolicy, Scaling, Schema, Special,
-    Split, is_default,
+    Action, Encoding, Feature, FeatureKind, Interval, MissingPolicy, Price, Rule, Scaling, Schema,
+    Special, Split, is_default,
 };
 use crate::data::value::Value;
 use crate::error::{Error, Result, in_short_lines};
@@ -41,6 +41,8 @@ pub(super) struct FeatureToml {
     clip: Option<Interval>,
     #[serde(default, skip_serializing_if = "is_default")]
     action: Action,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    price: Option<Price>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,6 +97,7 @@ impl TryFrom<FeatureToml> for Feature {
             scaling: toml.scaling,
             clip: toml.clip,
             action: toml.action,
+            price: toml.price,
         })
     }
 }
@@ -122,6 +125,7 @@ impl From<Feature> for FeatureToml {
             scaling: feature.scaling,
             clip: feature.clip,
             action: feature.action,
+            price: feature.price,
         }
     }
 }
@@ -216,7 +220,7 @@ impl Schema {
 
     /// The schema as readable TOML, which [`Schema::from_toml`] reads back.
     pub fn to_toml(&self) -> Result<String> {
-        self.to_toml_with_notes(&[])
+        self.to_toml_with_notes(&[], &[])
     }
 
     /// Writes the schema as TOML.
@@ -226,10 +230,11 @@ impl Schema {
     }
 
     /// The schema as TOML, with a comment above each feature that has one. A note without a feature
-    /// is written at the top.
-    pub(crate) fn to_toml_with_notes(&self, notes: &[Note]) -> Result<String> {
-        let table = toml::Table::try_from(self)
-            .map_err(|error| Error::schema(format!("cannot be written as TOML: {error}")))?;
+    /// is written at the top, and rules that a person may accept at the end, as comments too.
+    pub(crate) fn to_toml_with_notes(&self, notes: &[Note], proposals: &[Rule]) -> Result<String> {
+        let unwritten =
+            |error: toml::ser::Error| Error::schema(format!("cannot be written as TOML: {error}"));
+        let table = toml::Table::try_from(self).map_err(unwritten)?;
         let mut text = String::new();
         comments(&mut text, notes, None);
         // Plain keys come first; tables follow, in the order of the struct.
@@ -255,6 +260,15 @@ impl Schema {
                 }
                 _ => {}
             }
+        }
+        if !proposals.is_empty() {
+            text += "\n# These rules hold in all rows. Remove the `# ` of those that advice must obey.\n";
+        }
+        for rule in proposals {
+            let mut section = "[[rule]]\n".to_owned();
+            lines(&mut section, &toml::Table::try_from(rule).map_err(unwritten)?);
+            text.push('\n');
+            section.lines().for_each(|line| _ = writeln!(text, "# {line}"));
         }
         Ok(text)
     }
@@ -316,9 +330,17 @@ mod tests {
 
     #[test]
     fn the_documented_sections_are_sections() {
-        let base = "format_version = 1\nlabel = { column = \"y\", favourable = 1 }\n\
-                    feature = [{ name = \"instalment\", kind = \"numeric\" }, \
-                    { name = \"income\", kind = \"numeric\" }]\n";
+        let base = r#"format_version = 1
+label = { column = "y", favourable = 1 }
+feature = [
+    { name = "instalment", kind = "numeric" },
+    { name = "income", kind = "numeric", range = [0, inf] },
+    { name = "degree", kind = "ordinal", levels = ["none", "bachelor", "master"] },
+    { name = "age", kind = "integer" },
+    { name = "employment", kind = "categorical", levels = ["part time", "full time"] },
+    { name = "hours", kind = "integer" },
+]
+"#;
         let sections = &examples()[1..];
         assert_eq!(sections.len(), 5);
         for section in sections {

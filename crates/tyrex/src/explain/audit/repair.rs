@@ -86,12 +86,13 @@ impl Explainer {
         else {
             return Ok(None);
         };
-        let cost = norm.distance(&counterfactual.point, &own.applicant.point);
+        let set = actions.for_factual(&own.applicant.values)?;
+        let cost = norm.priced(&counterfactual.point, &own.applicant.point, set.prices());
         let is_settled = match &own.outcome.answer {
             Answer::Found { counterfactual, .. } => counterfactual.cost <= cost,
             Answer::NotFound { reason, .. } => *reason == Reason::AlreadyFavourable,
         };
-        if is_settled || !actions.for_factual(&own.applicant.values)?.violations(row).is_empty() {
+        if is_settled || !set.violations(row).is_empty() {
             return Ok(None);
         }
         let counterfactual = Counterfactual { cost, ..counterfactual.clone() };

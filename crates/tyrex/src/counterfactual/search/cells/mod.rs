@@ -21,6 +21,8 @@ mod proof;
 mod raise;
 mod run;
 
+use std::ops::Range;
+
 use self::run::{Run, Spot};
 use crate::action::{Lever, Tried};
 use crate::counterfactual::field::Field;
@@ -146,7 +148,7 @@ impl Cells {
             lever.clone().thinned(most, own)
         };
         let levers: Vec<Lever> = fine.iter().map(thinned).collect();
-        let prices = levers.iter().map(|lever| prices(lever, factual.point, norm)).collect();
+        let prices = levers.iter().map(|lever| prices(lever, factual, norm)).collect();
         CellSearch { factual, norm, levers, fine, prices, steps, is_uneven }
     }
 
@@ -200,17 +202,25 @@ pub(crate) enum Care {
 const WORTH: f64 = 1e-9;
 
 /// What each value of a lever adds to the cost.
-fn prices(lever: &Lever, factual: &[f32], norm: Norm) -> Vec<f64> {
-    let own = &factual[lever.columns.clone()];
-    (0..lever.len()).map(|choice| price(norm, lever.point(choice), own)).collect()
+fn prices(lever: &Lever, factual: &Factual, norm: Norm) -> Vec<f64> {
+    (0..lever.len())
+        .map(|choice| price(norm, factual, lever.point(choice), lever.columns.clone()))
+        .collect()
 }
 
 /// The cost of some columns, under L2 its square.
-fn price(norm: Norm, to: &[f32], from: &[f32]) -> f64 {
+fn price(norm: Norm, factual: &Factual, to: &[f32], columns: Range<usize>) -> f64 {
+    let from = &factual.point[columns.clone()];
     let differences = to.iter().zip(from).map(|(&a, &b)| f64::from(a) - f64::from(b));
-    match norm {
+    let sum = |differences: &mut dyn Iterator<Item = f64>| match norm {
         Norm::L1 => differences.map(f64::abs).sum(),
         Norm::L2 => differences.map(|d| d * d).sum(),
+    };
+    match factual.set.prices() {
+        None => sum(&mut differences.into_iter()),
+        Some(prices) => sum(&mut differences
+            .zip(&prices[columns])
+            .map(|(d, price)| d * price[usize::from(d > 0.0)])),
     }
 }
 
@@ -294,13 +304,13 @@ impl CellSearch<'_> {
     }
 
     fn total(&self, point: &[f32]) -> f64 {
-        price(self.norm, point, self.factual.point)
+        price(self.norm, self.factual, point, 0..point.len())
     }
 
     /// The price of a lever at a point.
     fn price_at(&self, lever: usize, point: &[f32]) -> f64 {
         let columns = self.levers[lever].columns.clone();
-        price(self.norm, &point[columns.clone()], &self.factual.point[columns])
+        price(self.norm, self.factual, &point[columns.clone()], columns)
     }
 
     /// The levers that a point has changed, the dearest first.

@@ -63,7 +63,7 @@ impl Run<'_, '_> {
     fn cheaper_value(&mut self, here: &Spot, lever: usize, finer: &Lever) -> Option<Spot> {
         let Lever { columns, .. } = finer;
         let price = self.search.price_at(lever, &here.point) * (1.0 - WORTH);
-        let prices: Vec<f64> = prices(finer, self.search.factual.point, self.search.norm);
+        let prices: Vec<f64> = prices(finer, self.search.factual, self.search.norm);
         let first = prices.iter().position(|&own| own < price)?;
         let last = prices.iter().rposition(|&own| own < price)?;
         let width = columns.len();

@@ -93,9 +93,11 @@ mod tests {
 
     #[test]
     fn distances_that_are_none_are_refused() {
-        for delta in [0.0, -0.1, f64::NAN, f64::INFINITY, 1e39] {
+        for (delta, words) in
+            [(0.0, "0"), (-0.1, "-0.1"), (f64::NAN, "NaN"), (f64::INFINITY, "inf"), (1e39, "1e39")]
+        {
             let error = Sample::new(3).check(&WeightNoise { delta }).unwrap_err().to_string();
-            let expected = format!("parameter `delta` is {delta}, expected a positive number");
+            let expected = format!("parameter `delta` is {words}, expected a positive number");
             assert_eq!(error, expected);
         }
     }

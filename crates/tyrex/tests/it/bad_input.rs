@@ -489,7 +489,8 @@ fn schemas() {
             "rnage = [18, 99]",
             "schema: not a schema: TOML parse error at line 12, column 1\n   |\n12 | rnage = [18, 99]\n   \
              | ^^^^^\nunknown field `rnage`, expected one of `name`, `kind`, `levels`, `description`, \
-             `unit`, `range`, `step`, `special`, `missing`, `encoding`, `scaling`, `clip`, `action`",
+             `unit`, `range`, `step`, `special`, `missing`, `encoding`, `scaling`, `clip`, `action`, \
+             `price`",
         ),
         (
             "kind = \"numeric\"",

@@ -1,4 +1,4 @@
-"""Every Python block of docs/python.md runs, in order, and prints what the page says.
+"""Every Python block of docs/python.md runs, in order, and prints what the page says; the README's runs.
 
 `TYREX_FILL_DOCS=1 pytest tests/test_docs.py` writes the outputs into the pages.
 """
@@ -56,3 +56,13 @@ def test_the_page_shows_what_its_blocks_print(
         path.write_text(now, encoding="utf-8")
     else:
         assert now == text
+
+
+def test_the_python_example_of_the_readme_runs() -> None:
+    [(code, _)] = BLOCK.findall((PAGES / "README.md").read_text(encoding="utf-8"))
+    names: dict[str, Any] = {"__name__": "page"}
+    advised, certified = run(code, names).splitlines()
+    first = names["advice"][0]
+    assert advised == f"{first.changes} {first.cost_l1}"
+    certificates = names["tyrex"].certify(names["explainer"], names["advice"], names["ensemble"])
+    assert certified == certificates[0]["sentence"] != ""

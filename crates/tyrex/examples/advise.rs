@@ -1,7 +1,7 @@
 //! Advice from Rust: a model file, a table of applicants and the rows of the reference in, one
 //! JSON document per rejected applicant out.
 //!
-//! `cargo run --release --example advise -- model.onnx applicants.csv reference.csv trex-o`
+//! `cargo run --release -p tyrex --example advise -- model.onnx applicants.csv reference.csv trex-o`
 
 use std::io::Write as _;
 use std::ops::ControlFlow;

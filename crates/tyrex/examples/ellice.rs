@@ -1,6 +1,6 @@
 //! The protocol of `ElliCE`: advice that every model of almost the same loss accepts.
 //!
-//! `TYREX_DATA=data cargo run --release --example ellice -- heloc german` reads the data sets,
+//! `TYREX_DATA=data cargo run --release -p tyrex --example ellice -- heloc german` reads the data sets,
 //! which `tyrex data fetch` stores. A point is robust if *all* judging models accept it. They come
 //! from one of three changes (retraining, dropout, adversarial weights), and only models whose
 //! training loss is at most 10 % above that of the model in use take part. `trex-e` searches over

@@ -1,7 +1,7 @@
 //! What a promise costs at least: the default advice beside the cheapest rows that a wide search
 //! finds when it knows the models that judge. For information only: no such advice can be given.
 //!
-//! `TYREX_DATA=data cargo run --release --example floor -- german 60` advises the first 60 rejected
+//! `TYREX_DATA=data cargo run --release -p tyrex --example floor -- german 60` advises the first 60 rejected
 //! applicants of the test part with the default promise, and with `trex-o` at `tau` 0.8. Then it
 //! looks for the cheapest rows that satisfy the rules and that
 //!

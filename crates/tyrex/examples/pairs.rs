@@ -1,6 +1,6 @@
 //! Advice that is promised for one change, judged under another: the table of RESULTS.md.
 //!
-//! `TYREX_DATA=data cargo run --release --example pairs -- german ctg heloc` reads the data sets,
+//! `TYREX_DATA=data cargo run --release -p tyrex --example pairs -- german ctg heloc` reads the data sets,
 //! which `tyrex data fetch` stores. For every change, 20 rejected applicants are advised with a
 //! promise of 0.9 at confidence 0.95 for that change. The advice with a kept promise is judged by
 //! 60 models of every change, which nothing else uses. A cell is the share of these judgements

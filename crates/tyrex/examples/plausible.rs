@@ -2,7 +2,7 @@
 //! optimise: local outlier factor, distance to the nearest favourable rows, acceptance by retrained
 //! models, cost and time.
 //!
-//! `TYREX_DATA=data cargo run --release --example plausible -- german heloc --rows 60`
+//! `TYREX_DATA=data cargo run --release -p tyrex --example plausible -- german heloc --rows 60`
 //!
 //! `--methods trex-e,trex-o,trex-nn`, `--norms l1,l2` and `--levels 0.05,0.1` choose what is compared.
 //! Every search is timed in turn with the others, `--rounds` times; the least time counts.

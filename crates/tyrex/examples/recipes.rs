@@ -1,7 +1,7 @@
 //! Which training does best on rows that it has not seen: the comparison that chose
 //! `TrainParams::default`. The test rows take no part in it.
 //!
-//! `TYREX_DATA=data cargo run --release --example recipes` reads the five data sets, which
+//! `TYREX_DATA=data cargo run --release -p tyrex --example recipes` reads the five data sets, which
 //! `tyrex data fetch` stores. For every seed a fifth of the training rows is put aside, every
 //! candidate is trained on the rest, and its mean log loss on that fifth is taken. The excess of a
 //! candidate is the mean over the data sets of `loss / lowest loss - 1`. A second table compares

@@ -1,6 +1,6 @@
 //! How many rows a second the library measures: the other side of `bench/load`.
 //!
-//! `cargo run --release --example stability_rate -- 2 5` measures the rejected German applicants
+//! `cargo run --release -p tyrex --example stability_rate -- 2 5` measures the rejected German applicants
 //! with two threads, over and over for five seconds, every time a line comes in. It answers with
 //! lines of JSON: first what was measured, then a rate for every line.
 #![allow(clippy::print_stdout)] // an example shows

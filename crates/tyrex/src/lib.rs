@@ -109,3 +109,8 @@ pub use explain::Explainer;
 pub use file::Overwrite;
 pub use points::{Point, Points};
 pub use seed::Seed;
+
+/// The Rust example of README.md compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

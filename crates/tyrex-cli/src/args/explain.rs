@@ -93,8 +93,8 @@ pub struct ExplainArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Search")]
 pub struct SearchArgs {
-    /// Method [default: trex-e with a promise; else trex-o, or trex-nn for a model without
-    /// gradients]
+    /// Method [default: trex-e with a promise; else trex-o, or trex-nn for a black
+    /// box]
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(MethodSpec::NAMES))]
     pub method: Option<String>,
     /// Norm that measures the cost of a change [default: l1]

@@ -9,6 +9,21 @@ fn german_is_explained_as_the_golden_file_says() {
 }
 
 #[test]
+fn the_readme_shows_an_applicant_of_the_golden_file() {
+    let file = |name: &str| {
+        std::fs::read_to_string(format!("{}/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+    };
+    let (readme, golden) = (file("../../README.md"), file("tests/cli/golden/explain_german.txt"));
+    assert!(readme.contains("explain --dataset german "));
+    let blocks = readme.split("```text\n").skip(1);
+    let shown: Vec<&str> = blocks.filter_map(|block| Some(block.split_once("```")?.0)).collect();
+    assert!(!shown.is_empty());
+    for block in shown {
+        assert!(block.starts_with("Row ") && golden.contains(block), "{block}");
+    }
+}
+
+#[test]
 fn json_and_file_hold_the_same_advice() {
     let place = Place::with_loans();
     let explain = "explain --method trex-o";

@@ -190,7 +190,7 @@ async fn answer_now(
     found.iter().for_each(|found| promised.add(std::slice::from_ref(&found.advice)));
     let own = Arc::clone(served);
     let portfolio = match request.promise {
-        Some(_) => state.engine.run_now(move |_| advising.portfolio(&own, &promised)).await?,
+        Some(_) => state.engine.run_now(move |_| advising.portfolio(&own, promised)).await?,
         None => None,
     };
     let advised = found.iter().filter(|found| found.advice.found().is_some()).count();

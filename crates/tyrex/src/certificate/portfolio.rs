@@ -21,11 +21,16 @@ use crate::error::{Error, Result};
 use crate::model::{Model, THRESHOLD};
 use crate::points::Points;
 
-/// The promises that each retrained model keeps.
+/// The bits of a number of [`Portfolio::kept`].
+const BITS: usize = u64::BITS as usize;
+
+/// The promises that each retrained model keeps: one bit for each promise and model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Portfolio {
-    /// For each model, whether it keeps each promise.
-    kept: Vec<Vec<bool>>,
+    /// For each promise [`words`](Self::words) numbers; bit `j` belongs to model `j`.
+    kept: Vec<u64>,
+    models: usize,
+    promises: usize,
     assumptions: Vec<Assumption>,
 }
 
@@ -64,9 +69,26 @@ pub struct PortfolioGroup {
 }
 
 impl Portfolio {
-    /// Scores the promised points with every retrained model.
-    pub fn of(points: &Points, retrained: &Retrained) -> Result<Self> {
-        let keeps = |model: &&dyn Model| {
+    /// No promises yet.
+    pub fn new(retrained: &Retrained) -> Self {
+        Self {
+            kept: Vec::new(),
+            models: retrained.models.len(),
+            promises: 0,
+            assumptions: vec![exchangeable(retrained), unseen(retrained)],
+        }
+    }
+
+    /// Adds promised points, scored with every one of the retrained models that this was made for.
+    pub fn add(&mut self, points: &Points, models: &[&dyn Model]) -> Result<()> {
+        if models.len() != self.models {
+            let expected = format!("the {} models of the first promises", self.models);
+            return Err(Error::param("models", models.len(), expected));
+        }
+        let (words, first) = (self.words(), self.kept.len());
+        self.kept.resize(first + points.len() * words, 0);
+        self.promises += points.len();
+        for (number, model) in models.iter().enumerate() {
             if model.dim() != points.dim() {
                 return Err(Error::Dimension {
                     what: "coordinates of a retrained model".into(),
@@ -74,23 +96,33 @@ impl Portfolio {
                     got: model.dim(),
                 });
             }
-            Ok(model.score(points).into_iter().map(|score| score >= THRESHOLD).collect())
-        };
-        Ok(Self {
-            kept: retrained.models.iter().map(keeps).collect::<Result<_>>()?,
-            assumptions: vec![exchangeable(retrained), unseen(retrained)],
-        })
+            let bits = self.kept[first..].chunks_exact_mut(words.max(1));
+            for (bits, score) in bits.zip(model.score(points)) {
+                bits[number / BITS] |= u64::from(score >= THRESHOLD) << (number % BITS);
+            }
+        }
+        Ok(())
+    }
+
+    /// The numbers that hold the bits of a promise.
+    fn words(&self) -> usize {
+        self.models.div_ceil(BITS)
+    }
+
+    /// Whether a model keeps a promise.
+    fn is_kept(&self, promise: usize, model: usize) -> bool {
+        self.kept[promise * self.words() + model / BITS] >> (model % BITS) & 1 == 1
     }
 
     /// The number of models.
     pub fn models(&self) -> usize {
-        self.kept.len()
+        self.models
     }
 
     /// For each promise, the number of models that keep it.
     pub(crate) fn keeping(&self) -> impl Iterator<Item = usize> {
-        let promises = self.kept.first().map_or(0, Vec::len);
-        (0..promises).map(|index| self.kept.iter().filter(|kept| kept[index]).count())
+        let count = |bits: &[u64]| bits.iter().map(|word| word.count_ones() as usize).sum();
+        self.kept.chunks_exact(self.words().max(1)).map(count)
     }
 
     /// The assumptions of every statement.
@@ -113,8 +145,8 @@ impl Portfolio {
             counted.map(|(_, weight)| weight / largest).sum()
         };
         let whole = sum(&|_| true);
-        let share = |kept: &Vec<bool>| sum(&|index| kept[index]) / whole;
-        (largest > 0.0).then(|| self.kept.iter().map(share).collect())
+        let share = |model: usize| sum(&|promise| self.is_kept(promise, model)) / whole;
+        (largest > 0.0).then(|| (0..self.models).map(share).collect())
     }
 
     /// The statement about a group, or about all promises, each weighted by its amount or counted

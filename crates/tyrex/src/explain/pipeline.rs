@@ -206,7 +206,8 @@ impl Answering {
         &self.adviser
     }
 
-    /// Finds advice for some applicants, as [`Adviser::advise`] does.
+    /// Finds advice for some applicants, as [`Adviser::advise`] does. Once
+    /// [`fresh`](Self::fresh) was called, no point of an earlier batch is kept.
     pub fn advise(
         &mut self,
         applicants: &[Applicant],
@@ -215,8 +216,11 @@ impl Answering {
         let advice = self.adviser.advise(applicants, watch)?;
         self.applicants += advice.len();
         self.found += advice.iter().filter(|each| each.found().is_some()).count();
-        if self.adviser.request().promise.is_some() {
+        if self.adviser.request().promise.is_some() && self.asked.certify {
             self.promised.add(&advice);
+            if let Some(Some(fresh)) = self.fresh.get() {
+                self.promised.judge(fresh)?;
+            }
         }
         Ok(advice)
     }

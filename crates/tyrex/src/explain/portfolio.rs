@@ -23,10 +23,15 @@ pub struct PortfolioTerms {
 }
 
 /// The promises of a question: rows of applicants, and the points they were advised to become.
+///
+/// Points that [`judge`](Self::judge) has scored are not kept: with the 61 models of the default
+/// promise a promise then takes 16 bytes.
 #[derive(Debug, Clone)]
 pub struct PromisedPoints {
     rows: Vec<usize>,
+    /// The points that are not judged yet, those of the last rows.
     points: Points,
+    judged: Option<Portfolio>,
 }
 
 /// The promises of a question, and the fresh models that keep them.
@@ -107,13 +112,14 @@ fn amount_of(table: &Table, name: &str, row: usize) -> Result<f64> {
 impl PromisedPoints {
     /// No promises yet, of points with this many coordinates.
     pub fn new(dim: usize) -> Self {
-        Self { rows: Vec::new(), points: Points::new(dim) }
+        Self { rows: Vec::new(), points: Points::new(dim), judged: None }
     }
 
     /// The promises in a table of advice, as [`AdviceFile::table`](super::AdviceFile::table) writes it.
     pub fn of_table(explainer: &Explainer, table: &Table) -> Result<Self> {
         let AdviceRows { data, factuals, .. } = AdviceRows::read(explainer.schema(), table)?;
-        Ok(Self { rows: factuals, points: explainer.encoder().encode_rows(data.rows())? })
+        let points = explainer.encoder().encode_rows(data.rows())?;
+        Ok(Self { rows: factuals, points, judged: None })
     }
 
     /// Adds the advice that was found. Applicants without advice have no promise.
@@ -129,30 +135,40 @@ impl PromisedPoints {
         self.rows.is_empty()
     }
 
-    /// The promises, judged by fresh models. `None` if there are no promises, no models, or if the
-    /// search used the models.
-    pub fn judged(&self, fresh: &Fresh, promise: Promise) -> Result<Option<QuestionPortfolio>> {
+    /// Scores the points that were added since the last call. Every call needs the same models.
+    pub(super) fn judge(&mut self, fresh: &Fresh) -> Result<()> {
         let Fresh { ensemble, steered, search, likeness } = fresh;
         let models: Vec<&dyn Model> = ensemble.members().iter().map(|member| &**member).collect();
-        if *steered || models.is_empty() || self.is_empty() {
+        let judged = self.judged.get_or_insert_with(|| {
+            Portfolio::new(&Retrained {
+                models: &models,
+                family: &ensemble.origin().description(),
+                steered: *steered,
+                search: *search,
+                likeness: Some(likeness),
+            })
+        });
+        judged.add(&self.points, &models)?;
+        self.points = Points::new(self.points.dim());
+        Ok(())
+    }
+
+    /// The promises, judged by fresh models. `None` if there are no promises, no models, or if the
+    /// search used the models.
+    pub fn judged(mut self, fresh: &Fresh, promise: Promise) -> Result<Option<QuestionPortfolio>> {
+        if fresh.steered || fresh.ensemble.members().is_empty() || self.is_empty() {
             return Ok(None);
         }
-        let retrained = Retrained {
-            models: &models,
-            family: &ensemble.origin().description(),
-            steered: false,
-            search: *search,
-            likeness: Some(likeness),
-        };
-        let portfolio = Portfolio::of(&self.points, &retrained)?;
+        self.judge(fresh)?;
+        let Some(portfolio) = self.judged else { return Ok(None) };
         let mut shown = 0;
         if portfolio.verdict() == Verdict::Certified {
             for keeping in portfolio.keeping() {
-                shown += usize::from(promise.is_kept(keeping, models.len())?);
+                shown += usize::from(promise.is_kept(keeping, portfolio.models())?);
             }
         }
         let confidence = promise.confidence();
-        Ok(Some(QuestionPortfolio { rows: self.rows.clone(), portfolio, confidence, shown }))
+        Ok(Some(QuestionPortfolio { rows: self.rows, portfolio, confidence, shown }))
     }
 }
 

@@ -1,5 +1,4 @@
 //! The catalogue against the real files, against numpy, and against a server on this machine.
-
 //!
 //! A test that needs a data set which has to be fetched is in the module `needs_NAME` and ignored.
 //! `./check` runs it where the data set is, and says that it was left out where it is not.

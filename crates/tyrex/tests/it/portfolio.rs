@@ -50,6 +50,11 @@ fn points(count: usize, rng: &mut impl RngExt) -> Points {
 }
 
 fn judged(points: &Points, models: &[Arc<dyn Model>]) -> Portfolio {
+    judged_in(&[points], models)
+}
+
+/// The promises, added one batch after the other.
+fn judged_in(batches: &[&Points], models: &[Arc<dyn Model>]) -> Portfolio {
     let models: Vec<&dyn Model> = models.iter().map(|model| &**model).collect();
     let retrained = Retrained {
         models: &models,
@@ -58,7 +63,11 @@ fn judged(points: &Points, models: &[Arc<dyn Model>]) -> Portfolio {
         search: None,
         likeness: None,
     };
-    Portfolio::of(points, &retrained).unwrap()
+    let mut portfolio = Portfolio::new(&retrained);
+    for points in batches {
+        portfolio.add(points, &models).unwrap();
+    }
+    portfolio
 }
 
 /// The weights of the three kinds of statements: all promises, a group, and amounts with a heavy
@@ -67,6 +76,32 @@ fn weights(count: usize, rng: &mut impl RngExt) -> [Vec<f64>; 3] {
     let group = (0..count).map(|index| f64::from(u8::from(index % 3 == 0))).collect();
     let amounts = (0..count).map(|_| libm::exp(2.0 * normal(rng))).collect();
     [vec![1.0; count], group, amounts]
+}
+
+/// The shares are those of the scores, for any number of models, whether the promises are added at
+/// once or in batches.
+#[test]
+fn shares_are_those_of_the_scores_in_one_batch_and_in_many() {
+    let mut rng = Seed(7).derive("bits").rng();
+    for count in [1, 61, 64, 65, 130] {
+        let models: Vec<Arc<dyn Model>> = (0..count).map(|_| model(&mut rng)).collect();
+        let batches: Vec<Points> = [17, 0, 1, 40].map(|n| points(n, &mut rng)).into();
+        let mut all = Points::new(DIM);
+        batches.iter().flat_map(Points::rows).for_each(|point| all.push(point));
+        let whole = judged(&all, &models);
+        assert_eq!(whole, judged_in(&batches.iter().collect::<Vec<_>>(), &models));
+        for weights in weights(all.len(), &mut rng) {
+            let total: f64 = weights.iter().sum();
+            for (model, share) in models.iter().zip(whole.shares(&weights).unwrap()) {
+                let scores = model.score(&all);
+                let kept = scores.iter().zip(&weights).filter(|(score, _)| **score >= THRESHOLD);
+                let expected = kept.map(|(_, weight)| weight).sum::<f64>() / total;
+                assert!((share - expected).abs() < 1e-12, "{count} models: {share}, {expected}");
+            }
+        }
+        let retrained: Vec<&dyn Model> = models.iter().map(|model| &**model).collect();
+        assert!(judged(&all, &models).add(&all, &retrained[1..]).is_err());
+    }
 }
 
 /// In every world the statement is made from the fresh models and judged by one more model.

@@ -157,7 +157,7 @@ impl Advising {
     pub(crate) fn portfolio(
         &self,
         served: &Served,
-        promised: &PromisedPoints,
+        promised: PromisedPoints,
     ) -> Result<Option<PortfolioDocument>> {
         let fresh = self.certifying.as_ref().and_then(|own| own.fresh.as_deref());
         let Some((promise, fresh)) = self.request.promise.zip(fresh) else { return Ok(None) };
@@ -225,7 +225,7 @@ impl Engine {
                 0 => Ok(None),
                 _ => {
                     let promised = PromisedPoints::of_table(served.explainer(), &table)?;
-                    advising.portfolio(&served, &promised)
+                    advising.portfolio(&served, promised)
                 }
             };
             let portfolio = self.pool.run_in_background(judge).await?;

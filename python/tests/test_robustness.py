@@ -163,6 +163,67 @@ def test_an_audit_counts_what_the_new_model_keeps(german: pd.DataFrame) -> None:
         tyrex.audit({}, advice)
 
 
+def test_a_candidate_with_another_favourable_label_is_refused(
+    german: pd.DataFrame, tmp_path: pathlib.Path
+) -> None:
+    def trained(label: str, favourable: str, data: pd.DataFrame = german) -> tyrex.Explainer:
+        return tyrex.Explainer.train(
+            data, label=label, favourable=favourable, hidden=[16], epochs=20, seed=0
+        )
+
+    old, new, turned = (trained("class", which) for which in ("good", "good", "bad"))
+    renamed = trained("verdict", "good", german.rename(columns={"class": "verdict"}))
+    advice = old.explain(method="min-cost", limit=20)
+    assert advice.meaning == {"label": "class", "favourable": ["good"], "threshold": 0.5}
+    # The turned model accepts what the old one rejects, so it would keep promises by rejecting.
+    assert tyrex.audit(new, advice, method="min-cost").passes
+    saved = tmp_path / "advice.json"
+    advice.save(saved)
+    promise = "but the promise `row \\d+` is `good` in column `class` from a score of 0.5 on"
+    for given in (
+        advice,
+        advice.found,
+        advice[:7],
+        pickle.loads(pickle.dumps(advice)),
+        tyrex.Explanations.from_json(saved),
+    ):
+        for other, own in (
+            (turned, "`bad` in column `class` from a score of 0.5 on favourable"),
+            (renamed, "`good` in column `verdict` from a score of 0.5 on favourable"),
+        ):
+            with pytest.raises(tyrex.ModelError, match=f"calls {own}, {promise}"):
+                tyrex.audit(other, given, method="min-cost")
+            with pytest.raises(tyrex.ModelError, match="favourable"):
+                tyrex.audit({"new": new, "other": other}, given, method="min-cost")
+    # Advice with another threshold, and advice of earlier versions, which did not say.
+    document = json.loads(saved.read_text())
+    document["meaning"]["threshold"] = 0.6
+    with pytest.raises(tyrex.ModelError, match="from a score of 0.6 on"):
+        tyrex.audit(new, tyrex.Explanations.from_json(json.dumps(document)), method="min-cost")
+    del document["meaning"]
+    earlier = tyrex.Explanations.from_json(json.dumps(document))
+    assert earlier.meaning is None and tyrex.audit(new, earlier, method="min-cost").passes
+    # The command line says the same.
+    turned.to_onnx(tmp_path / "turned.onnx")
+    old.to_onnx(tmp_path / "old.onnx")
+    german.drop(columns="class").to_csv(tmp_path / "rows.csv", index=False)
+    output_of(
+        *(built("tyrex"), "explain", "--data", "rows.csv", "--model", "old.onnx"),
+        *("--method", "min-cost", "--limit", "20", "--out", "advice.csv"),
+        cwd=tmp_path,
+    )
+    done = subprocess.run(
+        [
+            *(built("tyrex"), "audit", "--counterfactuals", "advice.csv"),
+            *("--model", "turned.onnx", "--method", "min-cost"),
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2 and "calls `bad` in column `class`" in done.stderr, done.stderr
+
+
 def test_an_audit_is_the_gate(german: pd.DataFrame, tmp_path: pathlib.Path) -> None:
     data = tyrex.datasets.load_german()
     old = tyrex.Explainer.train(data, hidden=[16], epochs=20, seed=0)

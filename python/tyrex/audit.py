@@ -404,6 +404,7 @@ def audit(
             "name": f"row {shown(each.label)}",
             "factual": factual,
             "advised": each.counterfactual,
+            "meaning": advice.meaning,
             "promised": each.promised,
         }
         for each, factual in zip(promises, _people(promises, rows))

@@ -123,6 +123,13 @@ class Explanations(Sequence[Explanation]):
         return str(self.answer["fingerprint"])
 
     @property
+    def meaning(self) -> dict[str, Any] | None:
+        """The promised outcome: the label's column, its favourable values, and the score from which
+        a row is accepted. None in files of earlier versions."""
+        meaning: dict[str, Any] | None = self.answer.get("meaning")
+        return meaning
+
+    @property
     def warnings(self) -> list[str]:
         """Reasons to doubt the advice, such as a schema without rules."""
         return list(self.answer.get("warnings", ()))

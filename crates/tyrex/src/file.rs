@@ -15,16 +15,33 @@ pub const DOCUMENT_BYTES: u64 = 64 << 20;
 
 /// Reads a whole file of at most `most` bytes. Some files, such as `/dev/zero`, have no end.
 pub fn read_within(path: &Path, most: u64) -> Result<Vec<u8>> {
-    let read = || {
-        let mut bytes = Vec::new();
-        File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > most {
-            let problem = format!("the file is larger than {} MiB", most >> 20);
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, problem));
-        }
-        Ok(bytes)
-    };
-    read().map_err(Error::io("read", path))
+    let mut bytes = Vec::new();
+    open_within(path, most)?.read_to_end(&mut bytes).map_err(Error::io("read", path))?;
+    Ok(bytes)
+}
+
+/// Opens a file of at most `most` bytes, to read it piece by piece.
+pub(crate) fn open_within(path: &Path, most: u64) -> Result<Within> {
+    let file = File::open(path).map_err(Error::io("read", path))?;
+    Ok(Within { file, left: most, most })
+}
+
+/// A file that fails to be read when it has more bytes than allowed.
+pub(crate) struct Within {
+    file: File,
+    left: u64,
+    most: u64,
+}
+
+impl io::Read for Within {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
+            let problem = format!("the file is larger than {} MiB", self.most >> 20);
+            io::Error::new(io::ErrorKind::FileTooLarge, problem)
+        })?;
+        Ok(read)
+    }
 }
 
 /// The same for text.

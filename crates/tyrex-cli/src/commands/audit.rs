@@ -124,21 +124,8 @@ fn join(context: &mut Context<'_>, args: &AuditJoinArgs) -> anyhow::Result<Answe
     let overwrite = args.force.overwrite();
     let inputs: Vec<Option<&PathBuf>> = args.files.iter().map(Some).collect();
     check_files(&args.out, &inputs, overwrite)?;
-    let read = |file: &PathBuf| -> anyhow::Result<GateReport> {
-        let text = std::fs::read(file).map_err(|source| tyrex::Error::Io {
-            action: "read",
-            path: file.clone(),
-            source,
-        })?;
-        serde_json::from_slice(&text).map_err(|error| {
-            tyrex::Error::Table {
-                file: file.clone(),
-                problem: format!("not a report of `tyrex audit --part`: {error}"),
-            }
-            .into()
-        })
-    };
-    let reports = args.files.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
+    let read = |file: &PathBuf| GateReport::read(file);
+    let reports = args.files.iter().map(read).collect::<tyrex::Result<Vec<_>>>()?;
     let source = format!("{} parts", reports.len());
     let report = GateReport::joined(reports)?;
     shown_and_written(context, &report, source, &args.out, overwrite, args.cells.cells())

@@ -177,6 +177,12 @@ impl<'a> Batches<'a> {
         }
     }
 
+    /// Rejects a model that ranks the rows of the file, as far as they were read, the wrong way
+    /// round.
+    pub(super) fn check_model(&self) -> tyrex::Result<()> {
+        self.tally().map_or(Ok(()), |tally| self.explainer.check_applicants(tally))
+    }
+
     /// Which part of the data they are.
     pub(super) fn part(&self) -> Part {
         match &self.rows {

@@ -181,7 +181,8 @@ pub(super) fn ask(search: &SearchArgs, protocol: Protocol) -> anyhow::Result<Ask
 }
 
 /// Searches for the first `most` rejected applicants, batch by batch. Every answer goes to `take`;
-/// the first `kept` are returned.
+/// the first `kept` are returned. A model that ranks the rows the wrong way round is refused before
+/// the first answer if the first batch shows it, and before anything is kept otherwise.
 fn search(
     answering: &mut Answering,
     batches: &mut Batches<'_>,
@@ -190,8 +191,12 @@ fn search(
     bars: &Stages,
     mut take: impl FnMut(&Adviser, &[Advice]) -> Result<()>,
 ) -> anyhow::Result<Vec<Advice>> {
-    let (mut asked, mut first) = (0, Vec::new());
+    let (mut asked, mut first, mut is_first) = (0, Vec::new(), true);
     while let Some(batch) = batches.next()? {
+        if is_first {
+            batches.check_model()?;
+            is_first = false;
+        }
         let mut rejected: Vec<Applicant> =
             batch.into_iter().filter(Applicant::is_rejected).collect();
         rejected.truncate(most - asked);
@@ -217,6 +222,7 @@ fn search(
         advice.truncate(kept - first.len().min(kept));
         first.append(&mut advice);
     }
+    batches.check_model()?;
     Ok(first)
 }
 

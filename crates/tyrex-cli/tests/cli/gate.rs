@@ -180,9 +180,37 @@ fn in_little_memory(place: &Place, arguments: &str) -> Output {
         .unwrap()
 }
 
+/// Writes the two parts of an audit of one candidate.
+fn parts(place: &Place, model: &str) -> [String; 2] {
+    [1, 2].map(|part| {
+        let out = format!("{model}.{part}.json");
+        let terms = format!("--ledger open.db --model {model} --method min-cost --by income");
+        let output =
+            audit(place, &format!("{terms} --part {part}/2 --out {out}")).output().unwrap();
+        assert!(ended(&output).0 < 2, "{}", ended(&output).1);
+        out
+    })
+}
+
+/// Changes one value of a report, by its JSON pointer; the name of the new file.
+fn edited(place: &Place, file: &str, at: &str, value: serde_json::Value) -> String {
+    let mut report: serde_json::Value = serde_json::from_str(&place.read(file)).unwrap();
+    let old = report.pointer_mut(at).unwrap_or_else(|| panic!("{at}"));
+    assert_ne!(*old, value, "{at}");
+    *old = value;
+    place.write("edited.json", &report.to_string());
+    "edited.json".to_owned()
+}
+
 #[test]
 fn every_end_of_the_table_is_reached() {
     let place = place();
+    let join = |files: &[&str]| {
+        place.command(&format!("audit join {}", files.join(" "))).output().unwrap()
+    };
+    let [mid, low] = ["mid.onnx", "low.onnx"].map(|model| parts(&place, model));
+    let join_edited =
+        |at: &str, value: serde_json::Value| join(&[&edited(&place, &mid[0], at, value), &mid[1]]);
     let ledger = |file: &str, model: &str, more: &str| {
         let fixed = format!("--ledger {file} --model {model} --method min-cost");
         audit(&place, &format!("{fixed} {more}")).output().unwrap()
@@ -230,6 +258,23 @@ fn every_end_of_the_table_is_reached() {
             audit(&place, "--ledger open.db --model low.onnx --k 2000000").output().unwrap(),
         ),
         ("a file with more than 500000 lines", file("long.csv", "low.onnx").output().unwrap()),
+        (
+            "a part of an audit (`--part`), some broken",
+            ledger("open.db", "mid.onnx", "--part 1/2 --out part.json"),
+        ),
+        (
+            "a part of an audit, all promises kept",
+            ledger("open.db", "low.onnx", "--part 1/2 --out kept.json"),
+        ),
+        ("joined parts, some broken", join(&[&mid[1], &mid[0]])),
+        ("joined parts, all promises kept", join(&[&low[0], &low[1]])),
+        ("joined parts, one of them missing", join(&[&mid[0]])),
+        ("joined parts, one of them repeated", join(&[&mid[0], &mid[1], &mid[1]])),
+        ("joined parts of two audits", join(&[&mid[0], &low[1]])),
+        ("a part with another verdict", join_edited("/verdict/passes", true.into())),
+        ("a part with another score", join_edited("/candidates/0/promises/0/score", 0.9.into())),
+        ("a part of a later version", join_edited("/format_version", 99.into())),
+        ("a part that is no report", join(&["notes.txt"])),
         ("an interrupt (Ctrl-C)", interrupted(&mut file("many.csv", "high.onnx"))),
         (
             "not enough memory",
@@ -269,7 +314,7 @@ fn the_parts_of_an_audit_are_joined_to_the_same_report() {
     for (arguments, words) in [
         ("audit join one.json", "2/2 is missing"),
         ("audit join one.json whole.json", "one is not of a part"),
-        ("audit join notes.txt", "not a report of `tyrex audit --part`"),
+        ("audit join notes.txt", "not a report of `tyrex audit`"),
         ("audit join one.json two.json --out one.json", "one.json"),
         ("audit --ledger open.db --model mid.onnx --part 3/2 --out x.json", "3/2"),
         ("audit --ledger open.db --model mid.onnx --part 1/2 --out x.html", "no whole report"),
@@ -279,4 +324,112 @@ fn the_parts_of_an_audit_are_joined_to_the_same_report() {
         assert_eq!(code, 2, "{arguments}: {text}");
         assert!(text.contains(words), "{arguments}: {text}");
     }
+}
+
+/// Everything that decides the exit code follows from the scores of the promises, or is refused.
+#[test]
+fn a_report_that_contradicts_itself_is_not_joined() {
+    let place = place();
+    let terms = "--ledger open.db --model mid.onnx --model low.onnx --by income --method min-cost";
+    let whole = audit(&place, &format!("{terms} --part 1/1 --out one.json")).output().unwrap();
+    assert_eq!(ended(&whole).0, 0, "{}", ended(&whole).1);
+    // Alone, the second one fails.
+    let terms = "--ledger open.db --model mid.onnx --by income --method min-cost";
+    let whole = audit(&place, &format!("{terms} --part 1/1 --out mid.json")).output().unwrap();
+    assert_eq!(ended(&whole).0, 1, "{}", ended(&whole).1);
+    let alone = place.command("audit join mid.json").output().unwrap();
+    assert_eq!(ended(&alone).0, 1, "{}", ended(&alone).1);
+    let edits = [
+        ("mid.json", "/verdict/passes", true.into()),
+        ("mid.json", "/verdict/passing", serde_json::json!(["mid.onnx"])),
+        ("mid.json", "/verdict/sentence", "mid.onnx may be deployed.".into()),
+        ("mid.json", "/candidates/0/passes", true.into()),
+        ("mid.json", "/candidates/0/tally/kept", 2.into()),
+        ("mid.json", "/candidates/0/tally/broken", 0.into()),
+        ("mid.json", "/candidates/0/tally/promises", 1.into()),
+        ("mid.json", "/candidates/0/tally/interval/0", 0.9.into()),
+        ("mid.json", "/candidates/0/promises/0/status", "kept".into()),
+        ("mid.json", "/candidates/0/promises/0/status", "unreadable".into()),
+        ("mid.json", "/candidates/0/promises/0/score", 0.7.into()),
+        ("mid.json", "/candidates/0/promises/1/score", 0.1.into()),
+        ("mid.json", "/candidates/0/promises/0/name", "another".into()),
+        ("mid.json", "/candidates/0/promises", serde_json::json!([])),
+        ("mid.json", "/candidates/0/mean_stability", 0.99.into()),
+        ("mid.json", "/candidates/0/from_promised/found", 7.into()),
+        ("mid.json", "/candidates/0/groups/0/groups/0/p_value", 0.5.into()),
+        ("mid.json", "/candidates/0/groups/0/groups/0/tally/promises", 9.into()),
+        ("mid.json", "/candidates", serde_json::json!([])),
+        ("mid.json", "/promises", serde_json::json!([])),
+        ("mid.json", "/allow", 1.into()),
+        ("mid.json", "/allow", serde_json::json!(-1)),
+        ("mid.json", "/allow", serde_json::json!(2)),
+        ("mid.json", "/confidence", 0.5.into()),
+        ("mid.json", "/updates/at_least", 0.9.into()),
+        ("mid.json", "/format_version", 0.into()),
+        ("one.json", "/candidates/0/rank", 2.into()),
+        ("one.json", "/candidates/1/same_as", "low.onnx".into()),
+        ("one.json", "/verdict/best", "mid.onnx".into()),
+        ("one.json", "/updates/updates/0/name", "low.onnx".into()),
+    ];
+    for (file, at, value) in edits {
+        let words = format!("{file}, {at}: {value}");
+        let file = edited(&place, file, at, value);
+        let (code, text) = ended(&place.command(&format!("audit join {file}")).output().unwrap());
+        assert_eq!(code, 2, "{words}: {text}");
+        assert!(text.contains("edited.json: the report was edited: "), "{words}: {text}");
+    }
+    // Numbers that JSON cannot hold, and what is no number.
+    for text in ["\"passes\": 1", "\"allow\": NaN", "\"allow\": 1e999"] {
+        let key = text.split(':').next().unwrap();
+        let report = place.read("mid.json").replacen(key, &format!("{text}, \"ignored\""), 1);
+        place.write("odd.json", &report);
+        let (code, text) = ended(&place.command("audit join odd.json").output().unwrap());
+        assert_eq!(code, 2, "{text}");
+    }
+}
+
+/// Whatever `explain` writes beside the features is not a feature that somebody was promised.
+#[test]
+fn a_file_of_advice_promises_its_features_and_nothing_else() {
+    let place = place();
+    crate::audit::retrained(&place);
+    for file in ["cf.csv", "cf.jsonl", "cf.parquet"] {
+        let explain =
+            format!("explain --data loans.csv --model mid.onnx --ensemble given --out {file}");
+        place.done(&explain);
+        let table = tyrex::data::Table::read(&place.path(file)).unwrap();
+        let names: Vec<&str> = table.columns().iter().map(|column| column.name()).collect();
+        for own in ["usual", "promise_models", "promise_accepting", "promise_shown", "parameters"] {
+            assert!(names.contains(&own), "{file}: {own} in {names:?}");
+        }
+        let answer = place.run(&format!("audit --counterfactuals {file} --model mid.onnx --json"));
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+        let document = answer.json();
+        assert_eq!(document["candidates"][0]["ignored"], serde_json::json!([]), "{file}");
+        let promised = document["promises"][0]["advised"].as_object().unwrap();
+        let promised: Vec<&str> = promised.keys().map(String::as_str).collect();
+        assert_eq!(promised, ["age", "housing", "income", "owner"], "{file}");
+    }
+}
+
+/// Equal weights behind another encoder are another model: it accepts other people.
+#[test]
+fn a_model_is_its_weights_and_its_encoder() {
+    let place = place();
+    // The levels of `housing` in another order: the same columns mean something else.
+    let others = plain().replace("\"rent\", \"own\", \"free\"", "\"own\", \"rent\", \"free\"");
+    assert_ne!(others, plain());
+    limit(&place, "order.onnx", 30.0, &others);
+    std::fs::copy(place.path("low.onnx"), place.path("copy.onnx")).unwrap();
+    let candidates = "--model low.onnx --model order.onnx --model copy.onnx";
+    let document = place.json(&format!("audit --ledger open.db --method min-cost {candidates}"));
+    let candidates = document["candidates"].as_array().unwrap();
+    let of = |name: &str| candidates.iter().find(|each| each["name"] == name).unwrap();
+    let [low, order, copy] = ["low.onnx", "order.onnx", "copy.onnx"].map(of);
+    assert_eq!(low["fingerprint"], order["fingerprint"]);
+    assert_ne!(low["encoding"], order["encoding"]);
+    assert_eq!(low["encoding"], copy["encoding"]);
+    assert_eq!(copy["same_as"], "low.onnx");
+    assert!(order["same_as"].is_null() && low["same_as"].is_null());
+    assert_eq!(document["updates"]["updates"].as_array().unwrap().len(), 2);
 }

@@ -12,8 +12,8 @@ use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::schema::Split;
 use tyrex::data::{Catalogue, Schema, Table, TableLimits};
 use tyrex::explain::{
-    Applicant, Ask, PROMISE, Promise, Reference, RetrainingTerms, SEARCH_MODELS, TUNING_MODELS,
-    UnlabelledRows, embedded_schema, import_bytes,
+    Applicant, Ask, PROMISE, PerformanceTally, Promise, Reference, RetrainingTerms, SEARCH_MODELS,
+    TUNING_MODELS, UnlabelledRows, embedded_schema, import_bytes,
 };
 use tyrex::model::TrainParams;
 use tyrex::model::files::{Favourable, ImportOptions, ModelFile};
@@ -119,7 +119,11 @@ impl Upload {
             None => None,
             Some((format, file)) => {
                 let table = table("data", format, file, limits)?;
-                Some(explainer.applicants().read(&table).map_err(at("data"))?)
+                let applicants = explainer.applicants().read(&table).map_err(at("data"))?;
+                let mut tally = PerformanceTally::default();
+                applicants.iter().for_each(|own| tally.add(own.score, own.favourable));
+                explainer.check_applicants(&tally).map_err(at("model"))?;
+                Some(applicants)
             }
         };
         Ok((explainer, applicants))

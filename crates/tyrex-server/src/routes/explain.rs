@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use tyrex::certificate::Terms;
 use tyrex::data::Table;
 use tyrex::explain::{
-    AdviceFile, AnswerDocument, Applicant, Ask, Explained, PROMISE_DAYS, PromisedPoints,
+    AdviceFile, AnswerDocument, Applicant, Ask, Explained, Meaning, PROMISE_DAYS, PromisedPoints,
     check_advice_names,
 };
 use tyrex_ledger::ledger::check_subject;
@@ -139,6 +139,7 @@ pub(crate) async fn explain(
         question: Some(Box::new(KeptQuestion {
             without_promise: served.without_promise(&ask),
             ask: ask.settled(served.explainer(), served.can_promise()),
+            meaning: Some(Meaning::of(served.explainer().schema())),
             reference: served.explainer().reference().training_rows().len(),
         })),
         request: advising.request.clone(),

@@ -9,6 +9,7 @@ mod summary;
 use std::collections::BTreeSet;
 
 pub use hints::Hints;
+pub(crate) use review::{is_drafted, is_drafted_rule};
 
 use crate::data::cell::listed;
 use crate::data::schema::{

@@ -30,6 +30,7 @@ pub(crate) use cell::listed;
 pub use dataset::Dataset;
 pub use encode::Encoder;
 pub use infer::{Hints, Inferred};
+pub(crate) use infer::{is_drafted, is_drafted_rule};
 pub use limits::TableLimits;
 pub(crate) use number::Step;
 pub use reader::TableReader;

@@ -348,6 +348,10 @@ const AFTER_CHANGED: usize = 6;
 /// Checks that no feature has the name of one of [`AdviceFile::table`]'s own columns. Call
 /// this before long work whose result is written at the end.
 pub fn check_advice_names(schema: &Schema) -> Result<()> {
-    let own = HEAD.iter().chain(&PROMISE).map(|(name, _)| *name);
-    check_names(schema, own.chain(OWN_TAIL))
+    check_names(schema, own_advice_columns())
+}
+
+/// The names of all columns of files of advice that are not features.
+pub(super) fn own_advice_columns() -> impl Iterator<Item = &'static str> {
+    HEAD.iter().chain(&PROMISE).map(|(name, _)| *name).chain(OWN_TAIL)
 }

@@ -3,6 +3,7 @@
 //! Advice is a promise: an applicant who becomes this row is accepted. The explainer of the next
 //! model reports which promises it keeps, and how to repair the others.
 
+mod check;
 mod gate;
 mod group;
 mod part;

@@ -12,8 +12,8 @@ use super::advice::changes;
 use super::sentence::in_words;
 use super::usual;
 use super::{
-    Advice, Adviser, Apart, Ask, Costs, Explainer, FeatureChange, Fresh, PortfolioDocument,
-    Request, ShownPromise,
+    Advice, Adviser, Apart, Ask, Costs, Explainer, FeatureChange, Fresh, Meaning,
+    PortfolioDocument, Request, ShownPromise,
 };
 use crate::calibrate::Calibration;
 use crate::certificate::{Certificate, CertificateDocument};
@@ -34,6 +34,10 @@ pub struct AnswerDocument<R> {
     pub format_version: u32,
     /// The fingerprint of the model, which depends on its weights.
     pub fingerprint: String,
+    /// The outcome that the advice promises, which an audit compares with that of a new model. Jobs
+    /// of earlier versions have none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub meaning: Option<Meaning>,
     /// The number of training rows in the model's reference.
     pub reference: usize,
     /// The question, with its promise, its method and its threshold. Jobs of earlier versions have

@@ -346,6 +346,16 @@ impl Explainer {
         model.identity().unwrap_or_else(seen)
     }
 
+    /// The fingerprint of what else decides the answer to a row: the encoder of the model's file, and
+    /// the outcome that its scores are the probability of.
+    pub(crate) fn encoding(&self) -> Result<Fingerprint> {
+        let encoder = self.raw.as_ref().map_or(&*self.encoder, |raw| raw.encoder());
+        let text = |error| Error::param("encoder", error, "finite numbers");
+        let encoder = serde_json::to_string(encoder).map_err(text)?;
+        let meaning = serde_json::to_string(&Meaning::of(self.schema())).map_err(text)?;
+        Ok(Fingerprint::of_texts([&Some(encoder), &Some(meaning)]))
+    }
+
     /// `m(x)` of other rows of the same schema.
     pub fn score(&self, rows: &[Row]) -> Result<Vec<f32>> {
         Ok(self.model().score(&self.encoder.encode_rows(rows)?))

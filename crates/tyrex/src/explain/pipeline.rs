@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{
     Advice, Adviser, AnswerDocument, Applicant, Ask, Explained, Explainer, FORMAT_VERSION, Fresh,
-    PortfolioTerms, PromisedPoints, QuestionPortfolio, Threshold,
+    Meaning, PortfolioTerms, PromisedPoints, QuestionPortfolio, Threshold,
 };
 use crate::calibrate::Calibration;
 use crate::certificate::Certificate;
@@ -311,6 +311,7 @@ impl Answered {
         Ok(AnswerDocument {
             format_version: FORMAT_VERSION,
             fingerprint: explainer.fingerprint().to_string(),
+            meaning: Some(Meaning::of(explainer.schema())),
             reference: explainer.reference().training_rows().len(),
             ask: Some(self.ask.clone()),
             request: self.adviser.request().clone(),

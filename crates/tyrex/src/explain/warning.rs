@@ -6,7 +6,7 @@ use crate::auc::upper_end;
 use crate::counterfactual::Protocol;
 use crate::data::encode::Coding;
 use crate::data::schema::{Action, Feature, ModelInput};
-use crate::data::{Encoder, Value};
+use crate::data::{Encoder, Value, is_drafted, is_drafted_rule};
 use crate::error::{Error, Result};
 use crate::model::files::{InputBlock as Step, ModelFile};
 
@@ -35,6 +35,8 @@ pub(super) struct Warnings {
     /// The usual remedy for a model that does not fit the rows; `None` for a network of this crate,
     /// whose file has its encoding.
     remedy: Option<&'static str>,
+    /// The class that the score was taken as the probability of, if the model was imported.
+    class: Option<String>,
 }
 
 /// A model that was not trained here.
@@ -102,24 +104,41 @@ impl Warnings {
         if let Some(reversed) =
             reversed.as_ref().filter(|_| !reference.schema().model.accept_reversed)
         {
-            let class = imported.class.as_ref();
-            let class =
-                class.map_or_else(|| " that it gives".to_owned(), |class| format!(" of {class}"));
-            return Err(Error::InvalidModel(format!(
-                "{reversed}; its score was taken as the probability{class}. Name the favourable \
-                 class with `favourable_class` under `[model]` in the schema, or correct \
-                 `favourable` under `[label]`; `accept_reversed = true` under `[model]` uses the \
-                 model as it is"
-            )));
+            return Err(refused(reversed, imported.class.as_deref()));
         }
         let accepted = reversed.map(|own| format!("The model is used although {own}."));
         let mut model: Vec<String> = accepted.into_iter().chain(imported.scale.clone()).collect();
         model.extend(doubts(&tally, imported.remedy));
-        Ok(Self { model, rules, remedy: imported.remedy })
+        Ok(Self { model, rules, remedy: imported.remedy, class: imported.class.clone() })
     }
 }
 
+/// The error about a model that ranks rows the wrong way round.
+fn refused(reversed: &str, class: Option<&str>) -> Error {
+    let class = class.map_or_else(|| " that it gives".to_owned(), |class| format!(" of {class}"));
+    Error::InvalidModel(format!(
+        "{reversed}; its score was taken as the probability{class}. Name the favourable class with \
+         `favourable_class` under `[model]` in the schema, or correct `favourable` under `[label]`; \
+         `accept_reversed = true` under `[model]` uses the model as it is"
+    ))
+}
+
 impl Explainer {
+    /// Rejects a model that ranks the labelled rows to explain the wrong way round, where the
+    /// reference has no labels to tell. These must be all rows of a table: among the rejected ones
+    /// alone a sound model may look reversed.
+    pub fn check_applicants(&self, applicants: &PerformanceTally) -> Result<()> {
+        let Warnings { remedy, class, .. } = &*self.warnings;
+        if remedy.is_none() || self.reference().has_labels() || self.schema().model.accept_reversed
+        {
+            return Ok(());
+        }
+        match reversed(applicants) {
+            Some(reversed) => Err(refused(&reversed, class.as_deref())),
+            None => Ok(()),
+        }
+    }
+
     /// Sentences about answers that may be useless: scores that do not fit the labels, inputs that
     /// do not fit the model, and advice that no rule limits. `applicants` are the rows to explain,
     /// if they are not rows of the reference.
@@ -128,7 +147,7 @@ impl Explainer {
         request: &Request,
         applicants: Option<&PerformanceTally>,
     ) -> Vec<String> {
-        let Warnings { model, rules, remedy } = &*self.warnings;
+        let Warnings { model, rules, remedy, .. } = &*self.warnings;
         let mut all = model.clone();
         all.extend(self.scale_doubt());
         all.extend(self.rows_doubt());
@@ -257,7 +276,8 @@ fn deviation(numbers: impl Iterator<Item = f64> + Clone) -> Option<f64> {
     (count >= LEAST_ROWS && square > 0.0).then(|| square.sqrt())
 }
 
-/// The warning that the schema has no rules. An interval that holds all rows of the reference limits
+/// The warning that the schema has no rules. What a draft writes by the names of features was
+/// confirmed by nobody. An interval that holds all rows of the reference limits
 /// no more than the data do, and a feature with one value in them has nothing to forbid.
 fn no_rules(reference: &Reference) -> Option<String> {
     let schema = reference.schema();
@@ -272,13 +292,20 @@ fn no_rules(reference: &Reference) -> Option<String> {
         }
         Action::OnlyUp | Action::OnlyDown | Action::Levels(_) => false,
     };
-    if !schema.rules.is_empty() || !schema.features.iter().enumerate().all(is_free) {
+    let is_open = |(position, feature)| is_drafted(feature) || is_free((position, feature));
+    if !schema.rules.iter().all(is_drafted_rule) || !schema.features.iter().enumerate().all(is_open)
+    {
         return None;
     }
+    let beside = if schema.features.iter().any(is_drafted) {
+        " but those that a draft writes for names such as `age`, which nobody confirmed"
+    } else {
+        ""
+    };
     let free: Vec<&str> = schema
         .features
         .iter()
-        .filter(|feature| feature.action != Action::Fixed)
+        .filter(|feature| feature.action != Action::Fixed && !is_drafted(feature))
         .map(|feature| feature.name.as_str())
         .collect();
     let named: Vec<String> = free.iter().take(NAMED).map(|name| format!("`{name}`")).collect();
@@ -289,7 +316,7 @@ fn no_rules(reference: &Reference) -> Option<String> {
     (!free.is_empty()).then(|| {
         format!(
             "Advice is not limited to changes that people can make: the schema has neither an \
-             `action` nor a `[[rule]]`, so advice may change {}{others} in any way.",
+             `action` nor a `[[rule]]`{beside}, so advice may change {}{others} in any way.",
             named.join(", ")
         )
     })

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use tyrex::data::schema::ModelRule;
-use tyrex::data::{Schema, Table, Value};
+use tyrex::data::schema::{Action, ModelRule};
+use tyrex::data::{Hints, Schema, Table, Value};
 use tyrex::explain::{Ask, Explainer, PerformanceTally, Reference, UnlabelledRows, import_bytes};
 use tyrex::model::files::{
     Core, Favourable, ImportOptions, InputBlock, InputColumn, InputKind, Inputs, ModelFile,
@@ -147,21 +147,30 @@ fn a_class_of_the_schema_does_not_invert_what_tyrex_wrote() {
 }
 
 #[test]
-fn labelled_applicants_without_a_reference_raise_the_same_doubt() {
+fn labelled_applicants_without_a_reference_refuse_the_model_too() {
     let mut schema = schema(&[("[split]\ncolumn = \"part\"\n", "")]);
     for feature in &mut schema.features {
         feature.encoding = Some(tyrex::data::schema::Encoding::AsIs);
     }
-    let reversed = linear([-1e-3, 3e-3], 30.0);
-    let explainer = Explainer::with_model(
-        Reference::none(&schema).unwrap(),
-        model(Core::Mlp(reversed), vec![number(0, None, 0.0, 1.0), number(1, None, 0.0, 1.0)]),
-    )
-    .unwrap();
+    let of = |schema: &Schema| {
+        let plain = vec![number(0, None, 0.0, 1.0), number(1, None, 0.0, 1.0)];
+        let reversed = Core::Mlp(linear([-1e-3, 3e-3], 30.0));
+        let reference = Reference::none(schema).unwrap();
+        Explainer::with_model(reference, model(reversed, plain)).unwrap()
+    };
+    let explainer = of(&schema);
     let mut tally = PerformanceTally::default();
     for applicant in explainer.applicants().read(&people(200)).unwrap() {
         tally.add(applicant.score, applicant.favourable);
     }
+    let error = explainer.check_applicants(&tally).unwrap_err().to_string();
+    for part in ["ranks the 200 labelled rows the wrong way", "`accept_reversed = true`"] {
+        assert!(error.contains(part), "{error}");
+    }
+    // A user who says so gets the model as it is, and the doubt.
+    schema.model.accept_reversed = true;
+    let explainer = of(&schema);
+    explainer.check_applicants(&tally).unwrap();
     let request = Ask::default().for_model(&explainer, None).request().unwrap();
     let found = explainer.warnings(&request, Some(&tally));
     assert!(found.iter().any(|own| own.contains("ranks the 200 labelled rows the wrong way")));
@@ -245,6 +254,47 @@ fn advice_without_rules_says_so() {
     assert_eq!(warnings(&of(&schema(&[narrow])), &Ask::default()), Vec::<String>::new());
     let asked = Ask { keep: vec!["income".to_owned()], ..Ask::default() };
     assert_eq!(warnings(&of(&schema(&[])), &asked), Vec::<String>::new());
+}
+
+/// A draft fixes sex and lets an age only rise. That is no reason to be silent about the others.
+#[test]
+fn advice_by_the_rules_of_a_draft_says_that_nobody_confirmed_them() {
+    let mut text = "income,age_years,sex,class\n".to_owned();
+    for row in 0..200 {
+        let (income, age) = (30_000 + 997 * (row * 37 % 41), 20 + row * 29 % 31);
+        let class = if income > 50_000 { "good" } else { "bad" };
+        writeln!(text, "{income},{age},{},{class}", ["f", "m"][row % 2]).unwrap();
+    }
+    let table = Table::from_csv(Path::new("people.csv"), text.as_bytes()).unwrap();
+    let drafted = |table: &Table| {
+        Schema::draft(table, Some("class"), &[Value::from("good")], &Hints::default())
+            .unwrap()
+            .schema
+    };
+    let found = |schema: &Schema| {
+        let Reference::Labelled(dataset) = Reference::read(schema, table.clone()).unwrap() else {
+            panic!("the rows have labels");
+        };
+        let params = TrainParams { hidden: vec![4], epochs: 2, ..TrainParams::default() };
+        let go_on = |_: &_| ControlFlow::Continue(());
+        let explainer = Explainer::train(dataset, &params, Seed(0), go_on).unwrap();
+        warnings(&explainer, &Ask { models: Some(0), ..Ask::default() })
+    };
+    let draft = drafted(&table);
+    let of = |name: &str| draft.features.iter().find(|feature| feature.name == name).unwrap();
+    assert_eq!((&of("age_years").action, draft.rules.len()), (&Action::OnlyUp, 1));
+    assert_eq!(of("sex").action, Action::Fixed);
+    assert_eq!(
+        found(&draft),
+        ["Advice is not limited to changes that people can make: the schema has neither an \
+             `action` nor a `[[rule]]` but those that a draft writes for names such as `age`, which \
+             nobody confirmed, so advice may change `income` in any way."]
+    );
+    // A rule that only a person can have written.
+    let mut ruled = draft.clone();
+    let income = ruled.features.iter_mut().find(|feature| feature.name == "income").unwrap();
+    income.action = Action::OnlyUp;
+    assert_eq!(found(&ruled), Vec::<String>::new());
 }
 
 /// One tree: an income below 45,000 is rejected; a missing one follows `missing`, and then a debt

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use tyrex::counterfactual::Tick;
 use tyrex::data::{Column, Table};
 use tyrex::explain::{
-    AdviceFile, AnswerDocument, Applicant, Ask, FORMAT_VERSION, Fresh, PortfolioDocument,
+    AdviceFile, AnswerDocument, Applicant, Ask, FORMAT_VERSION, Fresh, Meaning, PortfolioDocument,
     PortfolioTerms, PromisedPoints, QuestionPortfolio, Request,
 };
 use tyrex::{Error as LibraryError, Seed};
@@ -46,6 +46,9 @@ pub(crate) struct ExplainWork {
 pub(crate) struct KeptQuestion {
     pub(crate) ask: Ask,
     pub(crate) without_promise: Option<String>,
+    /// The promised outcome; none in jobs of earlier versions.
+    #[serde(default)]
+    pub(crate) meaning: Option<Meaning>,
     /// The number of rows in the model's reference.
     pub(crate) reference: usize,
 }
@@ -138,6 +141,7 @@ impl ExplainWork {
         AnswerDocument {
             format_version: FORMAT_VERSION,
             fingerprint: self.fingerprint.clone(),
+            meaning: question.as_ref().and_then(|own| own.meaning.clone()),
             reference: question.as_ref().map_or(0, |question| question.reference),
             without_promise: question.as_ref().and_then(|own| own.without_promise.clone()),
             ask: question.map(|question| question.ask),

@@ -217,6 +217,33 @@ fn labels(schema: &Schema, table: &Table) -> Vec<Option<bool>> {
     column.cells().map(of).collect()
 }
 
+/// Whether a name is that of an age: `Age`, `customer_age`, `age_at_loan`, `person_age_years`.
+fn is_age(name: &str) -> bool {
+    let words = words(name);
+    let units = ["years", "year", "yrs", "yr", "months", "days", "in"];
+    let last = words.iter().rfind(|word| !units.contains(&word.as_str()));
+    words.first().into_iter().chain(last).any(|word| word == "age")
+}
+
+/// Whether a draft limits the changes of a feature in this way by its name alone.
+pub(crate) fn is_drafted(feature: &Feature) -> bool {
+    match feature.action {
+        Action::Fixed => has_word(&feature.name, &UNCHANGEABLE),
+        Action::OnlyUp => is_age(&feature.name),
+        _ => false,
+    }
+}
+
+/// Whether a draft writes this rule by the name of a feature alone: the limit of an age.
+pub(crate) fn is_drafted_rule(rule: &Rule) -> bool {
+    match &rule.relation {
+        Relation::Sum { terms, at_least: None, at_most: Some(_) } => {
+            terms.len() == 1 && terms.iter().all(|(name, factor)| *factor == 1.0 && is_age(name))
+        }
+        _ => false,
+    }
+}
+
 /// Limits the changes of features with well-known names.
 fn limited(feature: &mut Feature, rules: &mut Vec<Rule>) -> Option<String> {
     let range = match feature.action {
@@ -228,8 +255,7 @@ fn limited(feature: &mut Feature, rules: &mut Vec<Rule>) -> Option<String> {
         feature.action = Action::Fixed;
         return Some("Nobody can change it, so its `action` is `fixed`.".to_owned());
     }
-    let is_age = words(&feature.name).last().is_some_and(|word| word == "age");
-    let most = range.filter(|_| is_age)?.upper;
+    let most = range.filter(|_| is_age(&feature.name))?.upper;
     feature.action = Action::OnlyUp;
     rules.push(Rule {
         description: Some(format!("`{}` as far as the data reach", feature.name)),
@@ -439,6 +465,17 @@ mod tests {
 
     /// Many people with an identifier, zeros for missing, outliers, a leak, and columns that
     /// nobody can change.
+    #[test]
+    fn an_age_is_known_by_its_name() {
+        for name in ["age", "Age", "customer_age", "age_years", "AgeInYears", "age_at_loan"] {
+            assert!(is_age(name), "{name}");
+        }
+        assert!(is_age("person age (months)") && is_age("age.in.years"));
+        for name in ["mortgage", "average", "stage", "years", "old_age_pension", "agency", ""] {
+            assert!(!is_age(name), "{name}");
+        }
+    }
+
     #[test]
     fn doubts_are_settled_or_pointed_at() {
         let mut text =

@@ -1,5 +1,6 @@
 //! The gate: decides whether a new model may be deployed, by the earlier advice that it breaks.
 
+use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
 use super::group::{Grouping, Partition};
@@ -92,12 +93,13 @@ impl Gate {
         let mut judged: Vec<JudgedCandidate> = Vec::with_capacity(candidates.len());
         for candidate in candidates {
             let mut one = self.candidate(candidate, promises, &partitions, part, &watch)?;
-            let same = judged.iter().find(|other| other.fingerprint == one.fingerprint);
+            let same = judged.iter().find(|other| other.is_model_of(&one));
             one.same_as = same.map(|other| other.name.clone());
             judged.push(one);
         }
-        self.correct(&mut judged);
-        let updates = Updates::of(&judged, self.confidence)?;
+        let tables = judged.iter_mut().flat_map(|candidate| &mut candidate.groups);
+        self.correct(tables.flat_map(|table| &mut table.groups));
+        let updates = Updates::of(judged.iter(), self.confidence)?;
         rank(&mut judged);
         Ok(GateReport {
             format_version: FORMAT_VERSION,
@@ -112,13 +114,18 @@ impl Gate {
         })
     }
 
-    fn check(&self, candidates: &[GateCandidate<'_>]) -> Result<()> {
+    pub(super) fn check_terms(&self) -> Result<()> {
         if !(0.0..=1.0).contains(&self.allow) {
             return Err(Error::param("allow", self.allow, "a share between 0 and 1"));
         }
         if !(self.confidence > 0.0 && self.confidence < 1.0) {
             return Err(Error::param("confidence", self.confidence, "a number between 0 and 1"));
         }
+        Ok(())
+    }
+
+    fn check(&self, candidates: &[GateCandidate<'_>]) -> Result<()> {
+        self.check_terms()?;
         let cannot_search =
             |candidate: &GateCandidate<'_>| candidate.explainer.search_models.is_none();
         if self.request.method.needs_models() && candidates.iter().any(cannot_search) {
@@ -210,6 +217,7 @@ impl Gate {
             rank: 0,
             name: name.clone(),
             fingerprint: explainer.fingerprint().to_string(),
+            encoding: explainer.encoding()?.to_string(),
             same_as: None,
             passes: self.allows(&tally),
             tally,
@@ -276,13 +284,7 @@ impl Gate {
             };
             let (tally, others) =
                 (Tally::of(of(true), self.confidence)?, Tally::of(of(false), self.confidence)?);
-            let p_value = match (tally.promises, others.promises) {
-                (0, _) | (_, 0) => None,
-                (own, rest) => Some(fisher_exact(
-                    Proportion::new(tally.kept, own)?,
-                    Proportion::new(others.kept, rest)?,
-                )),
-            };
+            let p_value = against_others(&tally, &others)?;
             groups.push(Group {
                 name: name.clone(),
                 tally,
@@ -296,12 +298,8 @@ impl Gate {
     }
 
     /// Corrects the p-values for the number of groups in the whole report.
-    fn correct(&self, judged: &mut [JudgedCandidate]) {
-        let tables = judged.iter_mut().flat_map(|candidate| &mut candidate.groups);
-        let mut tested: Vec<&mut Group> = tables
-            .flat_map(|table| &mut table.groups)
-            .filter(|group| group.p_value.is_some())
-            .collect();
+    pub(super) fn correct<'a>(&self, groups: impl Iterator<Item = &'a mut Group>) {
+        let mut tested: Vec<&mut Group> = groups.filter(|group| group.p_value.is_some()).collect();
         let p_values: Vec<f64> = tested.iter().filter_map(|group| group.p_value).collect();
         for (group, adjusted) in tested.iter_mut().zip(holm(&p_values)) {
             group.adjusted = Some(adjusted);
@@ -309,7 +307,7 @@ impl Gate {
         }
     }
 
-    fn verdict(&self, ranked: &[JudgedCandidate], promises: usize) -> GateVerdict {
+    pub(super) fn verdict(&self, ranked: &[JudgedCandidate], promises: usize) -> GateVerdict {
         let passing: Vec<String> =
             ranked.iter().filter(|each| each.passes).map(|each| each.name.clone()).collect();
         // There is one; this was checked above.
@@ -390,13 +388,24 @@ fn check_meaning(candidates: &[GateCandidate<'_>], promises: &[WrittenPromise]) 
     Ok(())
 }
 
-/// The best first: by promises kept, then by mean stability, then by name.
+/// The p-value of a group against the other promises; `None` if either is empty.
+pub(super) fn against_others(own: &Tally, others: &Tally) -> Result<Option<f64>> {
+    if own.promises == 0 || others.promises == 0 {
+        return Ok(None);
+    }
+    let share = |tally: &Tally| Proportion::new(tally.kept, tally.promises);
+    Ok(Some(fisher_exact(share(own)?, share(others)?)))
+}
+
+/// The better one first: by promises kept, then by mean stability, then by name.
+pub(super) fn by_rank(a: &JudgedCandidate, b: &JudgedCandidate) -> Ordering {
+    let stability = |each: &JudgedCandidate| each.mean_stability.unwrap_or(f64::NEG_INFINITY);
+    let kept = b.tally.kept.cmp(&a.tally.kept);
+    kept.then(stability(b).total_cmp(&stability(a))).then(a.name.cmp(&b.name))
+}
+
 fn rank(judged: &mut [JudgedCandidate]) {
-    judged.sort_by(|a, b| {
-        let stability = |each: &JudgedCandidate| each.mean_stability.unwrap_or(f64::NEG_INFINITY);
-        let kept = b.tally.kept.cmp(&a.tally.kept);
-        kept.then(stability(b).total_cmp(&stability(a))).then(a.name.cmp(&b.name))
-    });
+    judged.sort_by(by_rank);
     for (index, each) in judged.iter_mut().enumerate() {
         each.rank = index + 1;
     }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{GateReport, PromiseRepairs, Repair, RepairSummary};
+use super::{GateReport, Repair, RepairSummary};
 use crate::counterfactual::Reason;
 use crate::error::{Error, Result};
 use crate::explain::Costs;
@@ -75,7 +75,8 @@ impl FromStr for RepairPart {
 }
 
 impl GateReport {
-    /// The whole report, from the reports of all its parts in any order.
+    /// The whole report, from the reports of all its parts in any order. Tallies and verdicts that
+    /// do not follow from the scores of the promises are an error.
     pub fn joined(reports: Vec<Self>) -> Result<Self> {
         let count = reports.len();
         let wrong = |expected: String| Error::param("parts", count, expected);
@@ -132,20 +133,17 @@ impl GateReport {
         }
         whole.part = None;
         for candidate in &mut whole.candidates {
-            let repairs = || candidate.promises.iter().filter_map(|own| own.repairs.as_ref());
-            let from_promised: Vec<&Repair> = repairs().map(|own| &own.from_promised).collect();
-            let from_factual: Vec<&Repair> =
-                repairs().filter_map(|own: &PromiseRepairs| own.from_factual.as_ref()).collect();
-            let summaries = [from_promised, from_factual].map(|own| RepairSummary::written(&own));
-            [candidate.from_promised, candidate.from_factual] = summaries;
+            [candidate.from_promised, candidate.from_factual] = candidate.summaries();
         }
+        let edited = |problem| wrong(format!("parts that were not edited: {problem}"));
+        whole.check().map_err(edited)?;
         Ok(whole)
     }
 }
 
 impl RepairSummary {
     /// The summary of repairs as they are written, as `of` makes it from the searches.
-    fn written(repairs: &[&Repair]) -> Self {
+    pub(super) fn written(repairs: &[&Repair]) -> Self {
         let because = |wanted: Reason| {
             let is = |repair: &&&Repair| match **repair {
                 Repair::NotFound { reason, .. } => *reason == wanted,

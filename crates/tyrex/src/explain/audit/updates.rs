@@ -38,10 +38,13 @@ pub struct Update {
 impl Updates {
     /// The updates of candidates in the order in which they were given. `None` if no promise was
     /// judged.
-    pub(super) fn of(candidates: &[JudgedCandidate], confidence: f64) -> Result<Option<Self>> {
+    pub(super) fn of<'a>(
+        mut candidates: impl Iterator<Item = &'a JudgedCandidate> + Clone,
+        confidence: f64,
+    ) -> Result<Option<Self>> {
         let mut updates: Vec<Update> = Vec::new();
         let mut shares = Vec::new();
-        for candidate in candidates.iter().filter(|each| each.same_as.is_none()) {
+        for candidate in candidates.clone().filter(|each| each.same_as.is_none()) {
             let Some(share_kept) = candidate.tally.share_kept else { continue };
             shares.push(share_kept);
             let at_least = KeptShares::new(shares.clone())?.lower(confidence)?;
@@ -51,7 +54,7 @@ impl Updates {
             return Ok(None);
         };
         let bound = last.at_least;
-        let promised = candidates.first().and_then(|each| each.tally.stated);
+        let promised = candidates.next().and_then(|each| each.tally.stated);
         let promised = promised.map_or_else(String::new, |stated| {
             format!("; promised with a mean probability of {:.3}", stated.mean_probability)
         });

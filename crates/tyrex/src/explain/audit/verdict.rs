@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::updates::Updates;
 use super::{RepairPart, RepairSummary, Values, WrittenPromise};
 use crate::counterfactual::Reason;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::explain::{Costs, FeatureChange, PromisedProbability, Request, ShownPromise};
 use crate::statistics::{Proportion, mean};
 
@@ -58,8 +58,11 @@ pub struct JudgedCandidate {
     pub rank: usize,
     /// Its name.
     pub name: String,
-    /// The fingerprint of the model.
+    /// The fingerprint of the model's weights.
     pub fingerprint: String,
+    /// The SHA-256 of what else decides the score of a row: the encoder and the promised outcome.
+    #[serde(default)]
+    pub encoding: String,
     /// An earlier candidate that is the same model.
     pub same_as: Option<String>,
     /// Whether it breaks no more than is allowed.
@@ -82,6 +85,13 @@ pub struct JudgedCandidate {
     pub groups: Vec<GroupTable>,
     /// The promises, in their order.
     pub promises: Vec<JudgedPromise>,
+}
+
+impl JudgedCandidate {
+    /// Whether both give every row the same score.
+    pub(super) fn is_model_of(&self, other: &Self) -> bool {
+        self.fingerprint == other.fingerprint && self.encoding == other.encoding
+    }
 }
 
 /// The number of kept promises.
@@ -160,6 +170,37 @@ impl Tally {
             share_kept: (promises > 0).then(|| kept as f64 / promises as f64),
             interval: Proportion::new(kept, promises)?.between(1.0 - confidence)?,
             stated: Stated::of(&stated),
+        })
+    }
+
+    /// The same counts, with all that follows from them.
+    pub(super) fn anew(&self, confidence: f64) -> Result<Self> {
+        let Self { promises, kept, unreadable, stated, .. } = *self;
+        let share = |stated: Stated| {
+            let share_kept = stated.kept as f64 / stated.promises as f64;
+            Stated { share_kept, ..stated }
+        };
+        Ok(Self {
+            promises,
+            kept,
+            broken: promises.saturating_sub(kept),
+            unreadable,
+            share_kept: (promises > 0).then(|| kept as f64 / promises as f64),
+            interval: Proportion::new(kept, promises)?.between(1.0 - confidence)?,
+            stated: stated.map(share),
+        })
+    }
+
+    /// The counts of the other promises, if these are some of them.
+    pub(super) fn without(&self, some: &Self) -> Result<Self> {
+        let rest = |all: usize, some: usize| {
+            let expected = "at most as many promises as there are";
+            all.checked_sub(some).ok_or_else(|| Error::param("groups", some, expected))
+        };
+        Ok(Self {
+            promises: rest(self.promises, some.promises)?,
+            kept: rest(self.kept, some.kept)?,
+            ..*self
         })
     }
 

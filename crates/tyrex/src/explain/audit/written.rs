@@ -1,6 +1,6 @@
 //! Promises as they were recorded, independent of any model.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +8,7 @@ use super::Promise;
 use crate::data::schema::MissingPolicy;
 use crate::data::{Column, Feature, Row, Schema, Table, Value, listed};
 use crate::error::{Error, Result};
+use crate::explain::advice::own_advice_columns;
 use crate::explain::certify::{check_rows, found_lines};
 use crate::explain::{Meaning, PromisedProbability, Reference, UnlabelledRows};
 
@@ -49,6 +50,7 @@ impl WrittenPromise {
         let (status, rows, parameters) = (column("status"), column("row"), column("parameters"));
         // Files of this crate have further columns, whose names no feature has.
         let is_ours = column("format_version").is_some();
+        let own: BTreeSet<&str> = own_advice_columns().chain(EARLIER_COLUMNS).collect();
         let mut promises = Vec::new();
         for line in found_lines(advice)? {
             let row = match rows {
@@ -76,7 +78,7 @@ impl WrittenPromise {
             advised.retain(|name, _| match name.as_str() {
                 "row" => false,
                 "status" | "reason" => status.is_none(),
-                name => !(is_ours && OWN_COLUMNS.contains(&name)),
+                name => !(is_ours && own.contains(name)),
             });
             let meaning = match parameters {
                 Some(parameters) => meaning(advice, parameters, line)?,
@@ -125,21 +127,12 @@ fn meaning(advice: &Table, parameters: &Column, line: usize) -> Result<Option<Me
     read.map(Some)
 }
 
-/// The columns of files of advice that are not features, including those of the audits of earlier
-/// versions.
-const OWN_COLUMNS: [&str; 24] = [
-    "row",
-    "status",
-    "reason",
+/// The columns of files of advice of earlier versions that [`own_advice_columns`] no longer names:
+/// those of audits.
+const EARLIER_COLUMNS: [&str; 10] = [
     "promise",
     "promised_score",
     "promised_stability",
-    "score",
-    "stability",
-    "cost_l1",
-    "cost_l2",
-    "changed",
-    "seconds",
     "factual_score",
     "factual_status",
     "factual_reason",
@@ -147,11 +140,6 @@ const OWN_COLUMNS: [&str; 24] = [
     "factual_cost_l2",
     "factual_changed",
     "factual_seconds",
-    "method",
-    "parameters",
-    "model",
-    "seed",
-    "format_version",
 ];
 
 /// The row of a schema with these values.

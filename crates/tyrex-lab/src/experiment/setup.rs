@@ -9,7 +9,8 @@ use std::sync::{Arc, OnceLock};
 use tyrex::action::{Actions, FeasibleSet};
 use tyrex::change::{Ensemble, LeaveOut, ModelChange, Origin, Plan, Reinitialise};
 use tyrex::counterfactual::{
-    Budget, Factual, Memory, Norm, Outcome, Problem, Reason, SearchModels, Tick, find_all,
+    Budget, Factual, Memory, Norm, Outcome, Plausible, Problem, Reason, SearchModels, Tick,
+    find_all,
 };
 use tyrex::data::Dataset;
 use tyrex::data::catalogue::Catalogue;
@@ -18,6 +19,7 @@ use tyrex::file::Overwrite;
 use tyrex::metric::{MetricParams, Metrics};
 use tyrex::model::onnx::ExportMetadata;
 use tyrex::model::{Examples, Mlp, Model, THRESHOLD, train};
+use tyrex::plausibility::Plausibility;
 use tyrex::points::Points;
 use tyrex::seed::Seed;
 
@@ -47,6 +49,8 @@ struct Stock {
     tuning: Option<Ensemble>,
     changes: Vec<ChangeSummary>,
     metrics: OnceLock<Metrics>,
+    /// The density of the favourable training points.
+    density: OnceLock<Plausibility>,
     memory: Memory,
     seed: Seed,
 }
@@ -172,6 +176,7 @@ impl Setup {
             tuning,
             changes,
             metrics: OnceLock::new(),
+            density: OnceLock::new(),
             memory: Memory::default(),
             seed,
         };
@@ -315,6 +320,20 @@ impl Setup {
         Ok(self.stock.metrics.get_or_init(|| metrics))
     }
 
+    /// The density of the favourable training points.
+    fn density(&self) -> Result<&Plausibility> {
+        let Stock { data, density, seed, .. } = &*self.stock;
+        if let Some(density) = density.get() {
+            return Ok(density);
+        }
+        let train = data.train().iter().copied();
+        let favourable: Vec<usize> = train.filter(|&row| data.labels()[row]).collect();
+        let favourable = data.points().select(&favourable);
+        let seed = seed.derive("plausibility");
+        let fitted = Plausibility::fit(data.encoder(), &favourable, seed)?;
+        Ok(density.get_or_init(|| fitted))
+    }
+
     /// The models that a search for a base runs over, and those that choose its margin.
     fn search_models(&self, base: usize) -> Result<Option<SearchModels>> {
         let shared = |ensemble: &Option<Ensemble>| -> Vec<Arc<dyn Model>> {
@@ -352,6 +371,9 @@ impl Setup {
         let models = if contender.method.needs_models() { self.search_models(base)? } else { None };
         if let Some(models) = &models {
             problem = problem.with_search_models(models);
+        }
+        if let Some(least) = contender.plausible {
+            problem = problem.with_plausible(Plausible::new(self.density()?, least)?)?;
         }
         let prepared =
             contender.method.prepare(&problem, self.stock.seed.derive("search").index(base))?;

@@ -35,6 +35,7 @@ fn made(method: &str, cost: f64, wi: f64, lo: f64) -> Made {
         protocol: Protocol::Paper,
         calibrated: false,
         taus: Vec::new(),
+        plausible: None,
         method: MethodSpec::named(method, Protocol::Paper).unwrap(),
     };
     Made { contender, norm: Norm::L1, cost, wi, lo, found: FACTUALS }

@@ -207,7 +207,7 @@ impl Adviser {
             applicants.iter().zip(&sets).map(|(own, set)| Factual::new(&own.point, set)).collect();
         let Prepared { problem, method } = self.method.borrow_dependent();
         let outcomes = find_all(problem, &**method, &factuals, self.request.budget, &watch)?;
-        self.with_reasons(applicants, outcomes, watch)
+        self.with_reasons(applicants, outcomes, &watch)
     }
 
     /// The same advice for one applicant, with the path of the search: the points that the method
@@ -223,7 +223,7 @@ impl Adviser {
         let factual = Factual::new(&applicant.point, &sets[0]);
         let Prepared { problem, method } = self.method.borrow_dependent();
         let (outcome, path) = find_path(problem, &**method, &factual, self.request.budget, &watch)?;
-        let mut outcomes = self.with_reasons(alone, vec![outcome], watch)?;
+        let mut outcomes = self.with_reasons(alone, vec![outcome], &watch)?;
         let stability = self.stabilities(&outcomes)?.into_iter().next().flatten();
         Ok((self.explainer.advice(applicant, outcomes.remove(0), stability), path))
     }

@@ -95,8 +95,8 @@ impl Adviser {
         let is_usual = |node: &Node| density.log_density(&node.point) >= level;
         let first = Node { row: applicant.values.clone(), point: applicant.point.clone() };
         let last = Node { row: advised.clone(), point: found.point.clone() };
-        let usual = between.into_iter().filter(is_usual);
-        let nodes: Vec<Node> = std::iter::once(first).chain(usual).chain([last]).collect();
+        let stations = between.into_iter().filter(is_usual);
+        let nodes: Vec<Node> = std::iter::once(first).chain(stations).chain([last]).collect();
         let path = cheapest(&edges(&nodes, density, level));
         let steps: Vec<PathStep> = path
             .windows(2)
@@ -178,8 +178,8 @@ fn nodes(
 
 /// Whether every coordinate lies between those of two points.
 fn is_between(point: &[f32], from: &[f32], to: &[f32]) -> bool {
-    let each = point.iter().zip(from.iter().zip(to));
-    each.into_iter().all(|(x, (a, b))| a.min(*b) <= *x && *x <= a.max(*b))
+    let mut each = point.iter().zip(from.iter().zip(to));
+    each.all(|(x, (a, b))| a.min(*b) <= *x && *x <= a.max(*b))
 }
 
 /// The edges from each node: the nodes that they lead to, with their weights. The first node is the

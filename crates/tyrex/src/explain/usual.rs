@@ -179,7 +179,7 @@ impl Adviser {
         &self,
         applicants: &[Applicant],
         mut outcomes: Vec<Outcome>,
-        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
+        watch: &(dyn Fn(Tick) -> ControlFlow<()> + Sync),
     ) -> Result<Vec<Outcome>> {
         let is_open = |outcome: &Outcome| outcome.reason().is_some_and(is_about_rows);
         let open: Vec<usize> = (0..outcomes.len()).filter(|&at| is_open(&outcomes[at])).collect();

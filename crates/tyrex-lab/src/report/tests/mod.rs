@@ -89,8 +89,9 @@ impl Made {
                 log_density: -4.0,
             };
             let survival = vec![self.wi, self.lo];
-            let found =
-                (row < self.found).then_some(Found { score: 0.7, value: 0.8, metrics, survival });
+            let is_favourable_inlier = Some(row % 4 != 0);
+            let found = Found { score: 0.7, value: 0.8, metrics, is_favourable_inlier, survival };
+            let found = (row < self.found).then_some(found);
             let reason = found.is_none().then_some(Reason::Stuck);
             Answered { row, reason, found }
         });

@@ -11,6 +11,7 @@ A folder that every engine reads:
   needs them.
 """
 
+import functools
 import hashlib
 import struct
 from dataclasses import dataclass
@@ -41,6 +42,13 @@ class Problem:
     def layers(self):
         """The network to be explained."""
         return self.models[0]
+
+    @functools.cached_property
+    def outliers(self):
+        """The local outlier factor among the favourable rows."""
+        from sklearn.neighbors import LocalOutlierFactor
+
+        return LocalOutlierFactor(n_neighbors=20, novelty=True).fit(self.x[self.y >= 0.5])
 
     def accepts(self, points):
         return network.score(self.layers, points) >= 0.5
@@ -117,7 +125,8 @@ def judge(reply, problem):
     """The quality of an engine's counterfactuals.
 
     `validity` is over the models that were trained anew, `cost` is in L2, `stability` is the mean
-    relaxed stability on offsets that no engine has seen.
+    relaxed stability on offsets that no engine has seen, `inliers` the share whose local outlier
+    factor among the 20 nearest rows that are labelled favourable is at most 1.5.
     """
     points = reply.pop("points")
     reply.pop("times", None)
@@ -125,7 +134,8 @@ def judge(reply, problem):
     found = [i for i, point in enumerate(points) if point is not None]
     share = len(found) / len(points)
     if not found:
-        nothing = dict.fromkeys(("validity", "cost", "cost_l1", "stability"), float("nan"))
+        names = ("validity", "cost", "cost_l1", "stability", "inliers")
+        nothing = dict.fromkeys(names, float("nan"))
         return {"found": share, **nothing}
     after = np.array([points[i] for i in found], dtype=np.float32)
     before = problem.factuals[[chosen[i] for i in found]]
@@ -137,6 +147,7 @@ def judge(reply, problem):
         "cost": float(np.linalg.norm(after - before, axis=1).mean()),
         "cost_l1": float(np.abs(after - before).sum(axis=1).mean()),
         "stability": float(np.mean([relaxed_stability(problem.layers, x) for x in after])),
+        "inliers": float(np.mean(-problem.outliers.score_samples(after) <= 1.5)),
     }
 
 

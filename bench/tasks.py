@@ -177,6 +177,17 @@ TASKS = {
             rounds=3,
         ),
         Task(
+            name="plausible",
+            title="A point that the network accepts and that looks like accepted rows: tyrex by "
+            "T-Rex:I with a p-value of 0.1, DiCE by its rows",
+            unit="factual",
+            subcommand="plausible",
+            columns=("found", "validity", "cost_l1", "cost", "inliers"),
+            is_search=True,
+            on_request=True,
+            rounds=3,
+        ),
+        Task(
             name="tree-advice",
             title="A point that 120 boosted trees of depth 4 on 8 columns accept, L1",
             unit="factual",

@@ -11,11 +11,26 @@ import dice_ml
 import numpy as np
 import pandas as pd
 import torch
+from network import score as score_of
 from torch_stability import network
 
 # Decimals of a feature's value. DiCE would count them in the data, which are single precision, and
 # its last search, for sparsity, tries them one by one: few are kind to it.
 PRECISION = 2
+
+
+class TwoOutputs:
+    """The network with a probability for each class, as models of scikit-learn have it."""
+
+    def __init__(self, layers):
+        self.layers = layers
+
+    def predict_proba(self, rows):
+        score = score_of(self.layers, np.asarray(rows, dtype=np.float32))
+        return np.stack([1 - score, score], axis=1)
+
+    def predict(self, rows):
+        return (self.predict_proba(rows)[:, 1] >= 0.5).astype(int)
 
 
 def explainer(problem, method):
@@ -30,8 +45,13 @@ def explainer(problem, method):
         outcome_name="accepted",
         continuous_features_precision=dict.fromkeys(names, PRECISION),
     )
-    # Without the last module, which drops the column of the one output.
-    model = dice_ml.Model(model=network(problem.layers)[:-1], backend="PYT", func="ohe-min-max")
+    if method == "kdtree":
+        # This method refuses a network with one output.
+        model = dice_ml.Model(model=TwoOutputs(problem.layers), backend="sklearn")
+    else:
+        # Without the last module, which drops the column of the one output.
+        module = network(problem.layers)[:-1]
+        model = dice_ml.Model(model=module, backend="PYT", func="ohe-min-max")
     return dice_ml.Dice(data, model, method=method), names
 
 

@@ -114,12 +114,15 @@ class FrontEnds:
     # Of a model file that holds none.
     schema: str | None = None
 
-    def by_command_line(self, rows: pd.DataFrame, method: str, steps: int | None = None) -> dict:
+    def by_command_line(
+        self, rows: pd.DataFrame, method: str, steps: int | None = None, usual: float | None = None
+    ) -> dict:
         rows.to_csv(self.place / "rows.csv", index=False)
         spoken = output_of(
             *(built("tyrex"), "explain", "--json", "--data", "rows.csv", "--model", "model.onnx"),
             *("--reference", "reference.csv", "--method", method, "--limit", "1000"),
             *(("--max-steps", str(steps)) if steps else ()),
+            *(("--plausible", str(usual), "--path") if usual else ()),
             *(("--ensemble", "ensemble") if self.ensemble else ()),
             *(("--schema", self.schema) if self.schema else ()),
             cwd=self.place,
@@ -127,9 +130,13 @@ class FrontEnds:
         )
         return json.loads(spoken)
 
-    def by_http(self, rows: pd.DataFrame, method: str, steps: int | None = None) -> dict:
+    def by_http(
+        self, rows: pd.DataFrame, method: str, steps: int | None = None, usual: float | None = None
+    ) -> dict:
         records, budget = rows.to_dict("records"), {"steps": steps}
         question = {"rows": records, "method": method, "budget": budget}
+        if usual:
+            question |= {"plausible": usual, "path": True}
         request = urllib.request.Request(
             f"{self.address}/v1/explain",
             json.dumps(question).encode(),
@@ -153,9 +160,17 @@ class FrontEnds:
         )
         return [json.loads(line) for line in spoken.splitlines()]
 
-    def by_python(self, rows: pd.DataFrame, method: str, steps: int | None = None) -> dict:
-        certify = self.ensemble or True
-        advice = self.python.explain(rows, method=method, certify=certify, max_steps=steps)
+    def by_python(
+        self, rows: pd.DataFrame, method: str, steps: int | None = None, usual: float | None = None
+    ) -> dict:
+        advice = self.python.explain(
+            rows,
+            method=method,
+            certify=self.ensemble or True,
+            max_steps=steps,
+            plausible=usual,
+            path=True if usual else None,
+        )
         return json.loads(advice.to_json())
 
 
@@ -228,6 +243,22 @@ def test_one_question_has_one_document(
     assert answered("by_http", front_ends.by_http(rows, method)) == expected
     assert answered("by_python", front_ends.by_python(rows, method)) == expected
     assert compact(front_ends.by_rust(rows, method)) == compact(document["rows"])
+
+
+@pytest.mark.parametrize(("method", "usual"), [("min-cost", 0.2), ("trex-o", 0.6)])
+def test_usual_advice_and_its_path_have_one_document(
+    method: str, usual: float, front_ends: FrontEnds, applicants: pd.DataFrame
+) -> None:
+    rows = applicants.iloc[:8]
+    document = front_ends.by_command_line(rows, method, usual=usual)
+    expected = answered("by_command_line", document)
+    found = [each["advice"] for each in document["rows"] if each["advice"]["status"] == "found"]
+    assert found
+    for advice in found:
+        assert advice["usual"] >= usual
+        assert advice["path"]["steps"][-1]["usual"] == advice["usual"]
+    assert answered("by_http", front_ends.by_http(rows, method, usual=usual)) == expected
+    assert answered("by_python", front_ends.by_python(rows, method, usual=usual)) == expected
 
 
 @pytest.fixture(scope="module")

@@ -83,7 +83,10 @@ class Explanation:
     new_score: float | None = None
     stability: float | None = None
     usual: float | None = None
-    """The p-value of the advised row among accepted applicants: the share that is no more usual."""
+    """The p-value of the advised row among accepted applicants: the share that is no more usual, the
+    row itself counted."""
+    path: dict[str, Any] | None = None
+    """The `steps` to the advised row through usual rows, and their `sentence`, if asked for."""
     cost_l1: float | None = None
     cost_l2: float | None = None
     # The time of the search: the only part that differs between runs.
@@ -147,6 +150,7 @@ class Explanation:
             new_score=advice.get("score"),
             stability=advice.get("stability"),
             usual=advice.get("usual"),
+            path=advice.get("path"),
             cost_l1=cost.get("l1"),
             cost_l2=cost.get("l2"),
             # Files of earlier versions have them here.
@@ -180,6 +184,7 @@ class Explanation:
                 "score": self.new_score,
                 "stability": self.stability,
                 "usual": self.usual,
+                **({} if self.path is None else {"path": self.path}),
                 "cost": {"l1": self.cost_l1, "l2": self.cost_l2},
                 "stopped": self.stopped,
                 **({} if self.proof is None else {"proof": self.proof}),

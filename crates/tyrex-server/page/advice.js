@@ -52,7 +52,7 @@ export function advicePanel(context, on) {
   const bodyOf = (method, certify, promise) => ({
     model: model.id, rows: [question.values], keep: question.keep, method, certify,
     ...(searches(method) ? { promise } : {}),
-    ...(usualOnly.checked ? { plausible: LEAST_USUAL } : {}),
+    ...(usualOnly.checked ? { plausible: LEAST_USUAL, path: true } : {}),
   });
 
   /** One method's answer to the question. */
@@ -141,6 +141,7 @@ export function advicePanel(context, on) {
       answer.explained.plausibility && h("p", { class: "usual" }, answer.explained.plausibility),
       ...(answer.document.warnings ?? []).map((warning) => h("p", { class: "note" }, warning)),
       changeTable(advice.changes),
+      advice.path?.steps.length > 1 && pathList(advice.path),
       h(
         "div",
         { class: "actions" },
@@ -268,7 +269,7 @@ export function advicePanel(context, on) {
       h("h2", { id: "advice-title" }, "What should change?"),
       h(
         "label",
-        { class: "chip", title: "One accepted applicant of ten is less usual than the advice may be." },
+        { class: "chip", title: "About one accepted applicant of ten is less usual than the advice may be. Such advice costs more, takes longer to find, and is found for fewer applicants." },
         usualOnly,
         " Only advice that looks like accepted applicants",
       ),
@@ -289,6 +290,17 @@ export function advicePanel(context, on) {
 }
 
 const fileName = ({ row }, ending) => `advice-${row === null ? "typed" : `row-${row}`}.${ending}`;
+
+/** The steps to advice, each to a row that looks like accepted applicants. */
+function pathList({ steps }) {
+  const clauses = ({ changes }) => changes.map(({ words }) => words.clause).join(", ");
+  return h(
+    "details",
+    { class: "path" },
+    h("summary", {}, `In ${steps.length} steps, each to a row that looks like accepted applicants`),
+    h("ol", {}, ...steps.map((step) => h("li", {}, clauses(step)))),
+  );
+}
 
 /** Survival, cost and stability in words. */
 function facts({ explained: { advice }, survives, models }) {

@@ -6,9 +6,11 @@
 //!
 //! `--methods trex-e,trex-o,trex-nn`, `--norms l1,l2` and `--levels 0.05,0.1` choose what is compared.
 //! Every search is timed in turn with the others, `--rounds` times; the least time counts.
+//! `--residuals yes` says of how many answers the largest conditional residual is unusual.
 #![allow(clippy::print_stdout)] // an example shows
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
@@ -17,6 +19,7 @@ use tyrex::data::catalogue::{Catalogue, Direction, Variant};
 use tyrex::explain::{Advice, Applicant, Ask, Explainer, Fresh, Part};
 use tyrex::metric::{IsolationForest, LocalOutlierFactor, MetricParams, Metrics, NeighbourIndex};
 use tyrex::model::{THRESHOLD, TrainParams};
+use tyrex::plausibility::Plausibility;
 use tyrex::{Points, Seed};
 
 /// A local outlier factor above this is an outlier's.
@@ -30,6 +33,7 @@ struct Arguments {
     methods: Vec<String>,
     norms: Vec<Norm>,
     levels: Vec<f64>,
+    residuals: bool,
 }
 
 fn arguments() -> Result<Arguments> {
@@ -40,6 +44,7 @@ fn arguments() -> Result<Arguments> {
         methods: vec!["trex-e".to_owned()],
         norms: vec![Norm::L1],
         levels: vec![0.05, 0.1],
+        residuals: false,
     };
     let mut given = std::env::args().skip(1);
     while let Some(argument) = given.next() {
@@ -59,6 +64,7 @@ fn arguments() -> Result<Arguments> {
                 };
                 own.norms = value()?.split(',').map(norm).collect::<Result<_>>()?;
             }
+            "--residuals" => own.residuals = value()? == "yes",
             name if name.starts_with("--") => bail!("unknown option {name}"),
             name => own.data.push(name.to_owned()),
         }
@@ -82,6 +88,9 @@ struct Judges {
     index: NeighbourIndex,
     distances: Metrics,
     forest: IsolationForest,
+    fresh: Arc<Fresh>,
+    /// Nine tenths of favourable test rows have a smaller [`residual`].
+    usual_residual: f64,
 }
 
 impl Judges {
@@ -109,15 +118,26 @@ fn compare(name: &str, arguments: &Arguments) -> Result<()> {
     let explainer = Explainer::train(data, &TrainParams::default(), Seed(0), go_on)?;
     let mut applicants = explainer.applicants().rejected(Part::Test);
     applicants.truncate(arguments.rows);
+    let started = Instant::now();
+    let density = explainer.plausibility()?;
+    let seconds = started.elapsed().as_secs_f64();
     let judges = Judges {
         index: NeighbourIndex::fit(&accepted, NEIGHBOURS)?,
         distances: Metrics::fit(&accepted, &MetricParams::default())?,
         forest: IsolationForest::fit(&accepted, Seed(3))?,
+        // The default promise, so that every method is judged by the same models.
+        fresh: explainer
+            .fresh(&Ask::default().for_model(&explainer, None), None, &|_| {
+                ControlFlow::Continue(())
+            })?
+            .context("retrained models")?,
+        usual_residual: {
+            let mut all: Vec<f64> = others.rows().map(|row| residual(density, row)).collect();
+            all.sort_by(f64::total_cmp);
+            all[all.len() * 9 / 10]
+        },
     };
 
-    let started = Instant::now();
-    let density = explainer.plausibility()?;
-    let seconds = started.elapsed().as_secs_f64();
     let (components, rank) = density.size();
     let refused = |least: f64| {
         let count = others.rows().filter(|row| density.p_value(row) < least).count();
@@ -140,12 +160,16 @@ fn compare(name: &str, arguments: &Arguments) -> Result<()> {
     println!();
     println!(
         "| method | norm | p-value | found | LOF {NEIGHBOURS} inliers | isolation | kNN distance | \
-         median p-value | valid | cost | cost ratio | time ratio |"
+         median p-value | valid | cost | cost ratio | to T-Rex:NN | time ratio |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
-    for method in &arguments.methods {
-        for &norm in &arguments.norms {
-            rows(&explainer, &applicants, &judges, arguments, (method, norm))?;
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
+    let go_on = |_| ControlFlow::Continue(());
+    for &norm in &arguments.norms {
+        let nearest = Ask { method: Some("trex-nn".to_owned()), norm, ..Ask::default() };
+        let mut answering = explainer.answering(&applicants, &nearest, None, &go_on)?;
+        let nearest = answering.advise(&applicants, |_| ControlFlow::Continue(()))?;
+        for method in &arguments.methods {
+            rows(&explainer, &applicants, &judges, arguments, (method, norm, &nearest))?;
         }
     }
     println!();
@@ -155,6 +179,7 @@ fn compare(name: &str, arguments: &Arguments) -> Result<()> {
 /// A search, its best time, and its answers.
 struct Contender {
     least: Option<f64>,
+    shows_residuals: bool,
     seconds: f64,
     advice: Vec<Advice>,
 }
@@ -164,7 +189,7 @@ fn rows(
     applicants: &[Applicant],
     judges: &Judges,
     arguments: &Arguments,
-    (method, norm): (&str, Norm),
+    (method, norm, nearest): (&str, Norm, &[Advice]),
 ) -> Result<()> {
     let go_on = |_| ControlFlow::Continue(());
     let ask = |plausible: Option<f64>| Ask {
@@ -175,7 +200,12 @@ fn rows(
     };
     let levels = std::iter::once(None).chain(arguments.levels.iter().copied().map(Some));
     let mut contenders: Vec<Contender> = levels
-        .map(|least| Contender { least, seconds: f64::INFINITY, advice: Vec::new() })
+        .map(|least| Contender {
+            least,
+            shows_residuals: arguments.residuals,
+            seconds: f64::INFINITY,
+            advice: Vec::new(),
+        })
         .collect();
     for _ in 0..arguments.rounds {
         for own in &mut contenders {
@@ -185,12 +215,9 @@ fn rows(
             own.seconds = own.seconds.min(started.elapsed().as_secs_f64());
         }
     }
-    // The default promise, so that every method is judged by the same models.
-    let promise = Ask { norm, ..Ask::default() }.for_model(explainer, None);
-    let fresh = explainer.fresh(&promise, None, &go_on)?.context("retrained models")?;
     let base = &contenders[0];
     for own in &contenders {
-        line(explainer, judges, &fresh, (method, norm), (own, base))?;
+        line(explainer, judges, (method, norm), (own, base, nearest))?;
     }
     Ok(())
 }
@@ -198,9 +225,8 @@ fn rows(
 fn line(
     explainer: &Explainer,
     judges: &Judges,
-    fresh: &Fresh,
     (method, norm): (&str, Norm),
-    (own, base): (&Contender, &Contender),
+    (own, base, nearest): (&Contender, &Contender, &[Advice]),
 ) -> Result<()> {
     let mut points = Points::new(explainer.encoder().dim());
     let found = own.advice.iter().filter_map(Advice::found);
@@ -210,7 +236,7 @@ fn line(
         println!("| {method} | {} | {:?} | 0 |", norm.name(), own.least);
         return Ok(());
     }
-    let members = fresh.ensemble.members();
+    let members = judges.fresh.ensemble.members();
     let accepting: usize = members
         .iter()
         .map(|model| model.score(&points).iter().filter(|score| **score >= THRESHOLD).count())
@@ -224,23 +250,61 @@ fn line(
     let metrics = judges.distances.of(&starts, &points)?;
     let distance = metrics.iter().map(|each| each.neighbour_distance).sum::<f64>() / count as f64;
     // Costs of the applicants that both advise.
-    let both = own.advice.iter().zip(&base.advice).filter_map(|(a, b)| a.found().zip(b.found()));
-    let (dear, cheap) = both.fold((0.0, 0.0), |sums, (a, b)| (sums.0 + a.cost, sums.1 + b.cost));
+    let ratio = |others: &[Advice]| {
+        let both = own.advice.iter().zip(others).filter_map(|(a, b)| a.found().zip(b.found()));
+        let (dear, cheap) = both.fold((0.0, 0.0), |sum, (a, b)| (sum.0 + a.cost, sum.1 + b.cost));
+        dear / cheap
+    };
     let isolation = judges.forest.of(&points)?.iter().sum::<f64>() / count as f64;
     let cost = found.map(|found| found.cost).sum::<f64>() / count as f64;
     println!(
         "| {method} | {} | {} | {:.3} | {:.3} | {isolation:.3} | {distance:.3} | {:.3} | {:.4} | {cost:.3} | {:.3} \
-         | {:.2} |",
+         | {:.3} | {:.2} |",
         norm.name(),
         own.least.map_or("none".to_owned(), |least| least.to_string()),
         share(count, own.advice.len()),
         judges.inliers(&points)?,
         p_values[count / 2],
         share(accepting, members.len() * count),
-        dear / cheap,
+        ratio(&base.advice),
+        ratio(nearest),
         own.seconds / base.seconds,
     );
+    if own.shows_residuals {
+        println!("residual above the usual: {}", residuals(density, judges, &points)?);
+    }
     Ok(())
+}
+
+/// The largest conditional residual, `max_j |P (y - mu)|_j / sqrt(P_jj)`: how far a column is from its
+/// mean given all others, in standard deviations. By the gradient of `ln p` and its differences.
+fn residual(density: &Plausibility, x: &[f32]) -> f64 {
+    const STEP: f32 = 1e-3;
+    let (mut here, mut ahead) = (vec![0.0; x.len()], vec![0.0; x.len()]);
+    density.log_density_and_gradient(x, &mut here);
+    let mut point = x.to_vec();
+    let each = (0..x.len()).map(|column| {
+        point[column] = x[column] + STEP;
+        density.log_density_and_gradient(&point, &mut ahead);
+        let width = f64::from(point[column]) - f64::from(x[column]);
+        point[column] = x[column];
+        let curvature = (here[column] - ahead[column]) / width;
+        // Indicators of levels have no curvature.
+        if curvature > 1e-3 { here[column].abs() / curvature.sqrt() } else { 0.0 }
+    });
+    each.fold(0.0, f64::max)
+}
+
+/// The shares of outliers, and of inliers, whose largest residual is above that of nine tenths of
+/// favourable rows: what a second condition on it would refuse.
+fn residuals(density: &Plausibility, judges: &Judges, points: &Points) -> Result<String> {
+    let factors = judges.outliers(points)?;
+    let refused = |is_outlier: bool| {
+        let of = factors.iter().zip(points.rows()).filter(|(f, _)| (**f > INLIER) == is_outlier);
+        let large = of.clone().filter(|(_, x)| residual(density, x) > judges.usual_residual);
+        format!("{} of {}", large.count(), of.count())
+    };
+    Ok(format!("{} outliers, {} inliers", refused(true), refused(false)))
 }
 
 fn share(part: usize, whole: usize) -> f64 {

@@ -30,8 +30,9 @@
 //! - Mathematics: [`points`], [`data`], [`action`], [`model`], [`neighbourhood`], [`lipschitz`],
 //!   [`measure`] and [`statistics`] hold rows and points, the rules for changes, models, and
 //!   measures of stability with their gradients.
-//! - Searches and certificates: [`certificate`], [`change`], [`counterfactual`], [`metric`] and
-//!   [`calibrate`] hold the methods, retrained models, bounds, and the choice of the threshold.
+//! - Searches and certificates: [`certificate`], [`change`], [`counterfactual`], [`metric`],
+//!   [`plausibility`] and [`calibrate`] hold the methods, retrained models, bounds, how usual a point
+//!   is among accepted ones, and the choice of the threshold.
 //! - Explain: [`explain`] and [`report`] hold [`Explainer`] and [`Ask`](explain::Ask), which the
 //!   command line, the HTTP service and the Python package call, and the reports they write.
 //!

@@ -20,7 +20,7 @@ Examples:
   tyrex explain --dataset german --promise 0.95 --limit 3 --details
   tyrex explain --dataset german --method trex-i --norm l2 --tau 0.9
   tyrex explain --dataset german --limit 110 --by personal_status --amount credit_amount
-  tyrex explain --dataset german --plausible 0.1 --details
+  tyrex explain --dataset german --plausible 0.1 --path --details
   tyrex explain --dataset german --vary duration,credit_amount --limit 20
   tyrex explain --data loans.csv --schema loans.toml --tau auto --out advice.csv
   tyrex explain --data applicants.csv --model loans.onnx --out advice.parquet --json
@@ -113,10 +113,15 @@ pub struct SearchArgs {
     /// Score that the model must give to an answer of `--method margin` [default: 0.7]
     #[arg(long, value_name = "S", value_parser = score, allow_negative_numbers = true)]
     pub score: Option<f64>,
-    /// Least p-value of the advised row among accepted applicants of the reference: at 0.1, one
-    /// accepted applicant of ten is less usual [default: none]
+    /// Least p-value of the advised row among accepted applicants of the reference: at 0.1, about one
+    /// accepted applicant of ten is less usual. Such advice costs more, takes longer, and is found for
+    /// fewer applicants [default: none]
     #[arg(long, value_name = "P", value_parser = real, allow_negative_numbers = true)]
     pub plausible: Option<f64>,
+    /// Show the way to the advised row in steps, each to a row as usual as --plausible asks, or with a
+    /// p-value of 0.1
+    #[arg(long)]
+    pub path: bool,
     /// Features that may change [default: those that the schema allows to change]
     #[arg(long, value_name = "FEATURES", value_delimiter = ',')]
     pub vary: Option<Vec<String>>,

@@ -146,6 +146,7 @@ pub(super) fn ask(search: &SearchArgs, protocol: Protocol) -> anyhow::Result<Ask
         k: search.k,
         sigma: search.sigma,
         plausible: search.plausible,
+        path: search.path,
         params: search.score.map(|score| ("score".to_owned(), score.into())).into_iter().collect(),
         keep: search.keep.clone(),
         vary: search.vary.clone(),
@@ -269,20 +270,22 @@ fn applicant_page(page: &mut Page, applicant: &Explained<'_>, details: bool, usu
             pairs.extend(applicant.unchanged.filter(|_| highest.is_none()).map(|_| promise));
             pairs.truncate(if details { pairs.len() } else { 2 });
         }
-        Advised::Found { score, stability, cost, certificate, proof, .. } if details => {
+        Advised::Found { score, stability, cost, certificate, proof, path, .. } if details => {
             let stability = stability.map(|r| format!(", stability {r:.3}")).unwrap_or_default();
             let cost = cost
                 .map(|cost| format!("; cost {:.3} in L1, {:.3} in L2", cost.l1, cost.l2))
                 .unwrap_or_default();
             pairs.push(promise);
             pairs.extend(usual);
+            pairs.extend(path.iter().map(|path| ("path", path.sentence.clone())));
             pairs.extend(proof.iter().map(|proof| ("proof", proof.sentence.clone())));
             pairs.push(("then", format!("a score of {score:.3}{stability}{cost}")));
             pairs.extend(certificate.iter().map(|own| ("sure", own.words.sentence.clone())));
         }
-        Advised::Found { proof, .. } => {
+        Advised::Found { proof, path, .. } => {
             pairs.push(promise);
             pairs.extend(usual);
+            pairs.extend(path.iter().map(|path| ("path", path.sentence.clone())));
             pairs.extend(proof.iter().map(|proof| ("proof", proof.sentence.clone())));
         }
     }

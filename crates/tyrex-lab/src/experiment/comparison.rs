@@ -141,6 +141,7 @@ impl Run<'_> {
             }
         }
         let mut metrics = setup.metrics()?.of(&factuals, &points)?.into_iter();
+        let mut inliers = setup.favourable_inliers(&points)?.into_iter();
         let counterfactuals = found_points(&outcomes);
         let mut families = Vec::new();
         let mut survivals: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
@@ -170,6 +171,7 @@ impl Run<'_> {
                         score: found.score,
                         value: found.value,
                         metrics: metrics.next()?,
+                        is_favourable_inlier: inliers.next(),
                         survival: survivals.remove(&place).unwrap_or_default(),
                     })
                 });

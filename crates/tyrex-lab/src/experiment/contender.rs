@@ -38,6 +38,9 @@ pub struct Entrant {
     /// The samples in it, of the search and of the test.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<usize>,
+    /// The least p-value of the answers among the favourable training rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plausible: Option<f64>,
     /// Other parameters of the method, under their own names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub set: BTreeMap<String, Value>,
@@ -80,6 +83,9 @@ pub struct Contender {
     /// The thresholds to try then, if not the experiment's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taus: Vec<f64>,
+    /// The least p-value of its answers among the favourable training rows, if they have to be usual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plausible: Option<f64>,
     /// The method.
     pub method: MethodSpec,
 }
@@ -129,6 +135,7 @@ impl Entrant {
             protocol: None,
             tau: None,
             taus: Vec::new(),
+            plausible: None,
             measures: Vec::new(),
             sigmas: Vec::new(),
             samples: Vec::new(),
@@ -150,8 +157,15 @@ impl Entrant {
             protocol,
             calibrated: matches!(self.tau, Some(Threshold::Chosen(_))),
             taus: self.taus.clone(),
+            plausible: self.plausible,
             method,
         }];
+        if let Some(least) = self.plausible {
+            if !(least > 0.0 && least < 1.0) {
+                return Err(Error::param("plausible", least, "a p-value between 0 and 1"));
+            }
+            contenders[0].settings.push(("plausible".to_owned(), least.to_string()));
+        }
         let sets_neighbours =
             !(self.measures.is_empty() && self.sigmas.is_empty() && self.samples.is_empty());
         if self.tau.is_some() && contenders[0].tau().is_none()
@@ -281,8 +295,17 @@ mod tests {
     }
 
     #[test]
+    fn a_method_may_have_to_answer_with_usual_points() {
+        let all = entrant("method = \"trex-o\"\ntau = [0.5, 0.6]\nplausible = 0.1");
+        let all = all.contenders(Protocol::Paper).unwrap();
+        assert_eq!(all[1].full_label(), "trex-o plausible=0.1 tau=0.6");
+        assert!(all.iter().all(|contender| contender.plausible == Some(0.1)));
+    }
+
+    #[test]
     fn what_does_not_fit_is_refused() {
         for (text, expected) in [
+            ("method = \"sns\"\nplausible = 1.5", "`plausible` is 1.5, expected a p-value"),
             ("method = \"min-cost\"\ntau = 0.5", "expected a method with a test of robustness"),
             ("method = \"trex-p\"", "expected one of trex-e"),
             (

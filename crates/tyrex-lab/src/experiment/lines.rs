@@ -67,6 +67,9 @@ fn line(cells: &[&Cell]) -> Result<Option<ResultLine>> {
             outlier_factor.push((neighbours, summary));
         }
     }
+    let known: Vec<bool> = found.iter().filter_map(|found| found.is_favourable_inlier).collect();
+    let inliers = known.iter().filter(|is_inlier| **is_inlier).count();
+    let favourable_inliers = Summary::of_events(inliers, known.len())?;
     let (mut validity, mut agreement) = (Vec::new(), Vec::new());
     // A base without factuals has no families; any other has all of them.
     let changes = cells.iter().map(|cell| &cell.families).max_by_key(|all| all.len());
@@ -114,6 +117,7 @@ fn line(cells: &[&Cell]) -> Result<Option<ResultLine>> {
         mahalanobis: over(&|found| found.metrics.mahalanobis)?,
         log_density: over(&|found| found.metrics.log_density)?,
         lof,
+        favourable_inliers,
         validity,
         agreement,
         bases,

@@ -176,9 +176,16 @@ pub struct Found {
     /// Cost, sparsity, plausibility.
     #[serde(flatten)]
     pub metrics: PointMetrics,
+    /// Whether it is an inlier among the favourable training points, by the local outlier factor with
+    /// [`FAVOURABLE_NEIGHBOURS`]. Results of earlier versions do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_favourable_inlier: Option<bool>,
     /// The share of retrained models that accept it, for each family.
     pub survival: Vec<f64>,
 }
+
+/// The neighbours of the local outlier factor among favourable points.
+pub const FAVOURABLE_NEIGHBOURS: usize = 20;
 
 /// The validity of a cell under one family of retrained models.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -243,6 +250,8 @@ pub struct ResultLine {
     pub log_density: Option<Summary>,
     /// The mean of +1 for inliers and -1 for outliers, for each number of neighbours.
     pub lof: Vec<(usize, Summary)>,
+    /// The share of inliers among the favourable training points.
+    pub favourable_inliers: Option<Summary>,
     /// Validity under each family: over its models, for all bases together. The interval is for
     /// these bases, and counts the results of one model with several bases as one observation.
     pub validity: Vec<(String, Summary)>,

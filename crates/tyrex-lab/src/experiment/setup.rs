@@ -9,23 +9,30 @@ use std::sync::{Arc, OnceLock};
 use tyrex::action::{Actions, FeasibleSet};
 use tyrex::change::{Ensemble, LeaveOut, ModelChange, Origin, Plan, Reinitialise};
 use tyrex::counterfactual::{
-    Budget, Factual, Memory, Norm, Outcome, Problem, Reason, SearchModels, Tick, find_all,
+    Budget, Factual, Memory, Norm, Outcome, Plausible, Problem, Reason, SearchModels, Tick,
+    find_all,
 };
 use tyrex::data::Dataset;
 use tyrex::data::catalogue::Catalogue;
 use tyrex::error::{Error, Result};
 use tyrex::file::Overwrite;
-use tyrex::metric::{MetricParams, Metrics};
+use tyrex::metric::{LocalOutlierFactor, MetricParams, Metrics, NeighbourIndex};
 use tyrex::model::onnx::ExportMetadata;
 use tyrex::model::{Examples, Mlp, Model, THRESHOLD, train};
+use tyrex::plausibility::Plausibility;
 use tyrex::points::Points;
 use tyrex::seed::Seed;
 
 use super::contender::Contender;
 use super::progress::Tracker;
-use super::result::{BaseSummary, ChangeSummary, DataSummary, LEAVE_OUT, REINITIALISE};
+use super::result::{
+    BaseSummary, ChangeSummary, DataSummary, FAVOURABLE_NEIGHBOURS, LEAVE_OUT, REINITIALISE,
+};
 use super::spec::World;
 use super::store::{Store, digest};
+
+/// A point with a larger local outlier factor is an outlier.
+const INLIER: f64 = 1.5;
 
 /// The data and the models of an experiment, with its own number of bases and factuals.
 #[derive(Clone)]
@@ -47,6 +54,9 @@ struct Stock {
     tuning: Option<Ensemble>,
     changes: Vec<ChangeSummary>,
     metrics: OnceLock<Metrics>,
+    /// The density of the favourable training points, and their neighbours.
+    density: OnceLock<Plausibility>,
+    favourable: OnceLock<NeighbourIndex>,
     memory: Memory,
     seed: Seed,
 }
@@ -172,6 +182,8 @@ impl Setup {
             tuning,
             changes,
             metrics: OnceLock::new(),
+            density: OnceLock::new(),
+            favourable: OnceLock::new(),
             memory: Memory::default(),
             seed,
         };
@@ -315,6 +327,41 @@ impl Setup {
         Ok(self.stock.metrics.get_or_init(|| metrics))
     }
 
+    /// The training points with a favourable label.
+    fn favourable(&self) -> Points {
+        let Stock { data, .. } = &*self.stock;
+        let train = data.train().iter().copied();
+        let favourable: Vec<usize> = train.filter(|&row| data.labels()[row]).collect();
+        data.points().select(&favourable)
+    }
+
+    /// The density of these points.
+    fn density(&self) -> Result<&Plausibility> {
+        let Stock { data, density, seed, .. } = &*self.stock;
+        if let Some(density) = density.get() {
+            return Ok(density);
+        }
+        let seed = seed.derive("plausibility");
+        let fitted = Plausibility::fit(data.encoder(), &self.favourable(), seed)?;
+        Ok(density.get_or_init(|| fitted))
+    }
+
+    /// Whether points are inliers among these points; empty if there are too few of them.
+    pub(super) fn favourable_inliers(&self, points: &Points) -> Result<Vec<bool>> {
+        let index = if let Some(index) = self.stock.favourable.get() {
+            index
+        } else {
+            let favourable = self.favourable();
+            if favourable.len() <= FAVOURABLE_NEIGHBOURS {
+                return Ok(Vec::new());
+            }
+            let fitted = NeighbourIndex::fit(&favourable, FAVOURABLE_NEIGHBOURS)?;
+            self.stock.favourable.get_or_init(|| fitted)
+        };
+        let factors = LocalOutlierFactor::new(index, FAVOURABLE_NEIGHBOURS)?.of(points)?;
+        Ok(factors.into_iter().map(|factor| factor <= INLIER).collect())
+    }
+
     /// The models that a search for a base runs over, and those that choose its margin.
     fn search_models(&self, base: usize) -> Result<Option<SearchModels>> {
         let shared = |ensemble: &Option<Ensemble>| -> Vec<Arc<dyn Model>> {
@@ -352,6 +399,9 @@ impl Setup {
         let models = if contender.method.needs_models() { self.search_models(base)? } else { None };
         if let Some(models) = &models {
             problem = problem.with_search_models(models);
+        }
+        if let Some(least) = contender.plausible {
+            problem = problem.with_plausible(Plausible::new(self.density()?, least)?)?;
         }
         let prepared =
             contender.method.prepare(&problem, self.stock.seed.derive("search").index(base))?;

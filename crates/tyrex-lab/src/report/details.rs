@@ -157,6 +157,11 @@ fn plausibility(entries: &[Entry<'_>]) -> ReportTable {
     // Results of earlier versions have no isolation forest.
     let has_forest = entries.iter().any(|entry| entry.line.isolation.is_some());
     let forest = has_forest.then_some("isolation forest");
+    // Results of earlier versions do not say it.
+    let has_favourable = entries.iter().any(|entry| entry.line.favourable_inliers.is_some());
+    if has_favourable {
+        columns.push(TableColumn::number("inliers", "favourable rows, n = 20"));
+    }
     columns.extend(
         ["distance to neighbours"]
             .into_iter()
@@ -179,6 +184,9 @@ fn plausibility(entries: &[Entry<'_>]) -> ReportTable {
         let mut cells = vec![TableCell::plain(line.norm.name())];
         cells.extend(neighbours.iter().map(|n| of(&line.lof, *n)));
         cells.extend(neighbours.iter().map(|n| of(&line.outlier_factor, *n)));
+        if has_favourable {
+            cells.push(number(line.favourable_inliers.as_ref()));
+        }
         cells.push(number(line.neighbour_distance.as_ref()));
         if has_forest {
             cells.push(number(line.isolation.as_ref()));

@@ -122,6 +122,29 @@ def test_advice_in_words_and_as_a_table(page):
     expect(page.locator(".stale")).to_be_visible()
 
 
+def test_only_usual_advice_by_a_switch(page):
+    met(page)
+    bodies = []
+    page.on(
+        "request",
+        lambda request: request.url.endswith("/v1/explain")
+        and bodies.append(json.loads(request.post_data)),
+    )
+    switch = page.get_by_label("Only advice that looks like accepted applicants")
+    expect(switch).not_to_be_checked()
+    ask(page)
+    expect(page.locator(".advice .usual")).to_contain_text("accepted applicants")
+    assert "plausible" not in bodies[0]
+    asked = len(bodies)
+    switch.check()
+    page.wait_for_timeout(300)
+    compared(page)
+    assert all(body["plausible"] == 0.1 and body["path"] for body in bodies[asked:])
+    assert len(bodies) > asked
+    expect(page.locator(".advice")).to_contain_text("accepted applicants")
+    assert "costs more" in switch.locator("xpath=..").get_attribute("title")
+
+
 def test_advice_has_a_promise_that_can_be_chosen(make_page, tmp_path):
     server = german(tmp_path, models=61, training=())
     server.until_trained()

@@ -27,15 +27,15 @@ fn main() -> Result<()> {
         "gemm" => gemm(),
         "stability" => search::stability(&options),
         "interval" => search::interval(&options),
-        "trex-i" | "trex-e" | "trex-nn" => search::explain(&task, &options),
+        "trex-i" | "trex-e" | "trex-nn" | search::PLAUSIBLE => search::explain(&task, &options),
         "tree-score" => trees::score(&options),
         "tree-advice" | "tree-proof" => trees::advise(&options, task == "tree-proof"),
         _ => bail!("unknown task `{task}`, expected {TASKS}"),
     }
 }
 
-const TASKS: &str = "train, gemm, stability, trex-i, trex-e, trex-nn, interval, tree-advice, tree-proof or \
-     tree-score";
+const TASKS: &str = "train, gemm, stability, trex-i, trex-e, trex-nn, plausible, interval, tree-advice, \
+     tree-proof or tree-score";
 
 /// What every worker is told.
 struct Options {

@@ -16,6 +16,8 @@ pub(crate) struct Problem {
     /// Other networks, to search over.
     pub(crate) search: Vec<Mlp>,
     pub(crate) rows: Points,
+    /// Of the rows: 1 for favourable.
+    pub(crate) labels: Vec<u32>,
     pub(crate) factuals: Points,
     pub(crate) offsets: Points,
 }
@@ -24,11 +26,13 @@ impl Problem {
     pub(crate) fn read(folder: &Path) -> Result<Self> {
         let points = |name: &str| read_rows(&folder.join(name)).map(|(points, _)| points);
         // The other models of the first file are for the judge.
+        let (rows, labels) = read_rows(&folder.join("rows.bin"))?;
         let models = read_networks(&folder.join("models.bin"))?;
         Ok(Self {
             network: models.into_iter().next().context("models.bin has no model")?,
             search: read_networks(&folder.join("search.bin"))?,
-            rows: points("rows.bin")?,
+            rows,
+            labels,
             factuals: points("factuals.bin")?,
             offsets: points("offsets.bin")?,
         })

@@ -9,11 +9,12 @@ use serde_json::json;
 use tyrex::action::FeasibleSet;
 use tyrex::certificate::IntervalCertifier;
 use tyrex::counterfactual::{
-    Answer, Budget, Effort, Factual, MethodSpec, Norm, Problem as Question, Protocol, SearchModels,
-    find_all,
+    Answer, Budget, Effort, Factual, MethodSpec, Norm, Plausible, Problem as Question, Protocol,
+    SearchModels, find_all,
 };
 use tyrex::measure::{Gauge, Neighbourhood, RelaxedStability};
 use tyrex::model::{Mlp, Model};
+use tyrex::plausibility::Plausibility;
 
 use super::problem::Problem;
 use super::{Options, serve};
@@ -21,6 +22,9 @@ use super::{Options, serve};
 const EVALUATIONS: usize = 100;
 const TAU: f64 = 0.85;
 const NEIGHBOURS: usize = 1000;
+/// The task whose answers have to be usual, and their least p-value.
+pub(crate) const PLAUSIBLE: &str = "plausible";
+const LEAST: f64 = 0.1;
 /// The least tail of the logits of `trex-e`.
 const MARGIN: f64 = 0.5;
 
@@ -77,11 +81,25 @@ pub(crate) fn interval(options: &Options) -> Result<()> {
     serve(round)
 }
 
-/// A method from nothing: its preparation is timed too.
-pub(crate) fn explain(method: &str, options: &Options) -> Result<()> {
+/// A method from nothing: its preparation is timed too. The task `plausible` is `trex-i` with usual
+/// answers, and the density is fitted before.
+pub(crate) fn explain(task: &str, options: &Options) -> Result<()> {
     let problem = problem(options)?;
     let mut question = Question::new(&problem.network, Norm::L2, &problem.rows)?;
+    let method = if task == PLAUSIBLE { "trex-i" } else { task };
     let mut spec = MethodSpec::named(method, Protocol::Product)?;
+    let density = match task {
+        PLAUSIBLE => {
+            let accepted: Vec<usize> =
+                (0..problem.rows.len()).filter(|&row| problem.labels[row] == 1).collect();
+            let accepted = problem.rows.select(&accepted);
+            Some(Plausibility::fit_numbers(&accepted, options.seed)?)
+        }
+        _ => None,
+    };
+    if let Some(density) = &density {
+        question = question.with_plausible(Plausible::new(density, LEAST)?)?;
+    }
     if let Some(robustness) = spec.robustness_mut() {
         robustness.tau = TAU;
     }

@@ -12,9 +12,14 @@
 //! gradient with the corners smoothed at the temperature `T`.
 //!
 //! Of every answer the condition itself is tested, in [`Plausible::judged`].
+//!
+//! The search is local, and under a weaker condition it may end in a dearer place. A search below the
+//! p-value [`STRICT`] is made at that p-value too, and the cheaper answer is taken ([`TwoLevels`]).
+
+use rayon::prelude::*;
 
 use super::field::{Field, Forecast, Plane};
-use super::{Answer, Counterfactual, Reason};
+use super::{Answer, Counterfactual, Factual, Meter, Method, Problem, Reason, Stopped};
 use crate::error::Result;
 use crate::measure::Reading;
 use crate::model::routes::Line;
@@ -27,12 +32,42 @@ pub struct Plausible<'a> {
     plausibility: &'a Plausibility,
     /// `q`
     level: f64,
+    /// The level at which the search is made too.
+    stricter: Option<f64>,
+    /// `ln p` of the data points of the problem, if they are known.
+    of_data: Option<&'a [f64]>,
 }
+
+/// A search for a lower p-value is made at this one too.
+const STRICT: f64 = 0.1;
 
 impl<'a> Plausible<'a> {
     /// The condition that the p-value is at least `alpha`.
     pub fn new(plausibility: &'a Plausibility, alpha: f64) -> Result<Self> {
-        Ok(Self { plausibility, level: plausibility.level(alpha)? })
+        let level = plausibility.level(alpha)?;
+        let stricter = if alpha < STRICT { Some(plausibility.level(STRICT)?) } else { None };
+        Ok(Self { plausibility, level, stricter, of_data: None })
+    }
+
+    /// The same with the known `ln p` of the data points of the problem, in their order.
+    #[must_use]
+    pub fn with_data(self, log_densities: &'a [f64]) -> Self {
+        Self { of_data: Some(log_densities), ..self }
+    }
+
+    /// The same without a stricter level, and the condition at that level.
+    fn levels(self) -> (Self, Option<Self>) {
+        let one = Self { stricter: None, ..self };
+        (one, self.stricter.map(|level| Self { level, ..one }))
+    }
+
+    /// Those of some data points that are as usual as asked.
+    pub(super) fn holding(self, points: &Points, indices: Vec<usize>) -> Vec<usize> {
+        let holds = |&index: &usize| match self.of_data {
+            Some(known) => known[index] >= self.level,
+            None => self.holds(points.row(index)),
+        };
+        indices.into_par_iter().filter(holds).collect()
     }
 
     /// The dimension of the points.
@@ -45,18 +80,13 @@ impl<'a> Plausible<'a> {
         self.plausibility.log_density(point) >= self.level
     }
 
-    /// The answer, if it is as usual as asked. A method that finds nothing with this condition may
-    /// find an answer without.
+    /// The answer, if it is as usual as asked.
     pub(super) fn judged(self, answer: Answer) -> Answer {
         let fails = |found: &Counterfactual| !self.holds(&found.point);
         match answer {
             Answer::Found { counterfactual, .. } if fails(&counterfactual) => {
                 Answer::NotFound { best: Some(counterfactual), reason: Reason::Implausible }
             }
-            Answer::NotFound {
-                best,
-                reason: Reason::Stuck | Reason::NoCandidate | Reason::NoActionableRow,
-            } => Answer::NotFound { best, reason: Reason::Implausible },
             answer => answer,
         }
     }
@@ -68,6 +98,51 @@ impl<'a> Plausible<'a> {
             return f64::INFINITY;
         }
         self.plausibility.depth(log_density) - self.plausibility.depth(self.level)
+    }
+}
+
+/// A method at two levels of the condition: the cheaper answer of both.
+struct TwoLevels<'a> {
+    stricter: Box<dyn Method + 'a>,
+    own: Box<dyn Method + 'a>,
+}
+
+/// Prepares a method for a problem; at a stricter level as well, if the condition has one.
+pub(super) fn prepared<'a>(
+    problem: &Problem<'a>,
+    prepare: impl Fn(&Problem<'a>) -> Result<Box<dyn Method + 'a>>,
+) -> Result<Box<dyn Method + 'a>> {
+    let Some((own, stricter)) = problem.plausible.map(Plausible::levels) else {
+        return prepare(problem);
+    };
+    let at = |level: Plausible<'a>| prepare(&Problem { plausible: Some(level), ..*problem });
+    let own = at(own)?;
+    Ok(match stricter {
+        Some(stricter) => Box::new(TwoLevels { stricter: at(stricter)?, own }),
+        None => own,
+    })
+}
+
+impl Method for TwoLevels<'_> {
+    fn find(&self, factual: &Factual, meter: &mut Meter) -> Result<Answer> {
+        let origin = meter.path.mark();
+        // First, so that this answer is the one of the stricter question, also within a budget.
+        let strict = self.stricter.find(factual, meter)?;
+        let Answer::Found { counterfactual, stopped } = strict else {
+            meter.path.cut(origin);
+            return self.own.find(factual, meter);
+        };
+        let path = meter.path.cut(origin);
+        let own = self.own.find(factual, meter)?;
+        if let Answer::Found { counterfactual: found, .. } = &own
+            && found.cost < counterfactual.cost
+        {
+            return Ok(own);
+        }
+        meter.path.cut(origin);
+        meter.path.follow(&path);
+        let stopped = if meter.is_spent() { Stopped::BudgetSpent } else { stopped };
+        Ok(Answer::Found { counterfactual, stopped })
     }
 }
 

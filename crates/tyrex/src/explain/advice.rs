@@ -13,6 +13,7 @@ use crate::action::Overrides;
 use crate::counterfactual::{Budget, Counterfactual, MethodSpec, Norm, Outcome, Protocol, Reason};
 use crate::data::{Cell, Column, Content, Feature, FeatureKind, Row, Schema, Table, Value};
 use crate::error::{Error, Result};
+use crate::plausibility::Place;
 use crate::seed::Seed;
 
 /// The parameters of a search for advice.
@@ -38,6 +39,9 @@ pub struct Request {
     /// The least p-value of the answers among accepted applicants.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plausible: Option<f64>,
+    /// Whether answers have a path in steps.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub path: bool,
     /// Whether `R^` is computed for the answers of methods that do not test it.
     #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub stability: bool,
@@ -59,6 +63,7 @@ impl Request {
             seed,
             promise: None,
             plausible: None,
+            path: false,
             stability: true,
         })
     }
@@ -219,6 +224,7 @@ impl<'a> AdviceFile<'a> {
                 (None, None) => cells.extend(vec![Cell::Empty; width]),
             }
             let usual = each.found().and_then(|found| explainer.usual(request, &found.point));
+            let usual = usual.map(Place::p_value);
             cells.extend([
                 each.found().map_or(Cell::Empty, |found| Cell::single(found.score)),
                 Cell::real(each.stability),

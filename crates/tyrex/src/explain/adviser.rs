@@ -62,8 +62,15 @@ struct Ground {
     model: Arc<dyn Model>,
     reference: Arc<Points>,
     search_models: Option<Arc<SearchModels>>,
-    /// The density of usual rows and the least p-value, if answers have to be usual.
-    plausible: Option<(Arc<Plausibility>, f64)>,
+    /// The condition that answers are usual, if there is one.
+    plausible: Option<Condition>,
+}
+
+/// The density of usual rows, its logarithms at the reference, and the least p-value.
+struct Condition {
+    density: Arc<Plausibility>,
+    of_reference: Arc<[f64]>,
+    least: f64,
 }
 
 /// A method and its problem.
@@ -114,8 +121,15 @@ impl Adviser {
                 ));
             }
         };
+        if request.path {
+            explainer.plausibility()?;
+        }
         let plausible = match request.plausible {
-            Some(least) => Some((Arc::clone(explainer.plausibility()?), least)),
+            Some(least) => Some(Condition {
+                density: Arc::clone(explainer.plausibility()?),
+                of_reference: Arc::clone(explainer.reference_densities()?),
+                least,
+            }),
             None => None,
         };
         let ground = Ground {
@@ -131,9 +145,8 @@ impl Adviser {
                 None => problem,
             };
             let problem = match &ground.plausible {
-                Some((density, least)) => {
-                    problem.with_plausible(Plausible::new(density, *least)?)?
-                }
+                Some(Condition { density, of_reference, least }) => problem
+                    .with_plausible(Plausible::new(density, *least)?.with_data(of_reference))?,
                 None => problem,
             };
             let method = request.method.prepare(&problem, request.seed)?;
@@ -193,7 +206,8 @@ impl Adviser {
         let factuals: Vec<Factual> =
             applicants.iter().zip(&sets).map(|(own, set)| Factual::new(&own.point, set)).collect();
         let Prepared { problem, method } = self.method.borrow_dependent();
-        find_all(problem, &**method, &factuals, self.request.budget, watch)
+        let outcomes = find_all(problem, &**method, &factuals, self.request.budget, &watch)?;
+        self.with_reasons(applicants, outcomes, &watch)
     }
 
     /// The same advice for one applicant, with the path of the search: the points that the method
@@ -204,14 +218,14 @@ impl Adviser {
         applicant: &Applicant,
         watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
     ) -> Result<(Advice, Points)> {
-        let sets = self.feasible_sets(std::slice::from_ref(applicant))?;
+        let alone = std::slice::from_ref(applicant);
+        let sets = self.feasible_sets(alone)?;
         let factual = Factual::new(&applicant.point, &sets[0]);
         let Prepared { problem, method } = self.method.borrow_dependent();
-        let (outcome, path) = find_path(problem, &**method, &factual, self.request.budget, watch)?;
-        let outcomes = [outcome];
+        let (outcome, path) = find_path(problem, &**method, &factual, self.request.budget, &watch)?;
+        let mut outcomes = self.with_reasons(alone, vec![outcome], &watch)?;
         let stability = self.stabilities(&outcomes)?.into_iter().next().flatten();
-        let [outcome] = outcomes;
-        Ok((self.explainer.advice(applicant, outcome, stability), path))
+        Ok((self.explainer.advice(applicant, outcomes.remove(0), stability), path))
     }
 
     /// For an applicant without advice: the single rules that prevent it, after at most `tries`
@@ -249,7 +263,7 @@ impl Adviser {
     }
 
     /// The feasible sets of applicants.
-    fn feasible_sets(&self, applicants: &[Applicant]) -> Result<Vec<FeasibleSet>> {
+    pub(super) fn feasible_sets(&self, applicants: &[Applicant]) -> Result<Vec<FeasibleSet>> {
         match &self.space {
             Space::Rules(actions) => {
                 applicants.iter().map(|each| actions.for_factual(&each.values)).collect()

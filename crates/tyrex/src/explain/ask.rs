@@ -50,6 +50,7 @@ pub const PROMISE_DAYS: u32 = 90;
 /// | `promise` | 0.9, where models can be retrained and no other method or test is chosen | the probability that the next model accepts the advice |
 /// | `confidence` | 0.95 | the confidence of certificates, and of the promise |
 /// | `plausible` | none | the least p-value of an answer among accepted applicants |
+/// | `path` | no | whether each answer has a path in steps through usual rows |
 /// | `tau` | the protocol's | the least stability of an answer, or `auto` |
 /// | `k` | the protocol's | neighbours in the test of stability |
 /// | `sigma` | the protocol's | their standard deviation, in encoded columns |
@@ -93,6 +94,10 @@ pub struct Ask {
     /// how usual they are.
     #[cfg_attr(feature = "openapi", schema(exclusive_minimum = 0.0, exclusive_maximum = 1.0))]
     pub plausible: Option<f64>,
+    /// Whether each answer has a path: the steps from the applicant to the advised row, each to a row
+    /// whose p-value among accepted applicants is at least `plausible`, or 0.1 without it.
+    #[cfg_attr(feature = "openapi", schema(required = false, default = false))]
+    pub path: bool,
     /// The least stability of an answer. The protocol's, if absent.
     pub tau: Option<Threshold>,
     /// Neighbours in the test of stability. The protocol's, if absent.
@@ -180,6 +185,7 @@ impl Default for Ask {
             promise: None,
             confidence: CONFIDENCE,
             plausible: None,
+            path: false,
             tau: None,
             k: None,
             sigma: None,
@@ -330,6 +336,7 @@ impl Ask {
         }
         request.promise = promise;
         request.plausible = self.least_usual()?;
+        request.path = self.path;
         if !self.params.is_empty() {
             request.method = request.method.with_params(&self.params)?;
         }
@@ -362,12 +369,18 @@ impl Ask {
             Some(least) if !(least > 0.0 && least < 1.0) => {
                 Err(Error::param("plausible", least, "a p-value between 0 and 1"))
             }
-            Some(_) if self.protocol != Protocol::Product => Err(Error::param(
+            least if self.protocol == Protocol::Product => Ok(least),
+            Some(_) => Err(Error::param(
                 "protocol",
                 self.protocol.name(),
                 "product with `plausible`: p-values are those of rows",
             )),
-            least => Ok(least),
+            None if self.path => Err(Error::param(
+                "protocol",
+                self.protocol.name(),
+                "product with `path`: its steps are rows",
+            )),
+            None => Ok(None),
         }
     }
 

@@ -12,7 +12,7 @@ use super::advice::changes;
 use super::sentence::in_words;
 use super::usual;
 use super::{
-    Advice, Adviser, Apart, Ask, Costs, Explainer, FeatureChange, Fresh, Meaning,
+    Advice, AdvicePath, Adviser, Apart, Ask, Costs, Explainer, FeatureChange, Fresh, Meaning,
     PortfolioDocument, Request, ShownPromise,
 };
 use crate::calibrate::Calibration;
@@ -23,6 +23,7 @@ use crate::data::Value;
 use crate::data::{Row, Schema};
 use crate::error::Result;
 use crate::model::{Model, THRESHOLD};
+use crate::plausibility::Place;
 use crate::points::Points;
 
 /// The whole answer to a question, the same from every front end. A front end adds its own fields
@@ -121,9 +122,13 @@ pub enum Advised<'a> {
         score: f32,
         /// `R^` there.
         stability: Option<f64>,
-        /// The p-value of the row among accepted applicants: the share of them that is no more usual.
-        /// Without enough favourable rows to compare with there is none.
+        /// The p-value of the row among accepted applicants: the share of them that is no more usual,
+        /// the row itself counted among them. Without enough favourable rows to compare with there is
+        /// none.
         usual: Option<f64>,
+        /// The steps to the advised row through usual rows, if they were asked for.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        path: Option<AdvicePath>,
         /// The distances.
         cost: Option<Costs>,
         /// Why the search stopped. After `budget-spent` cheaper advice may exist.
@@ -273,7 +278,10 @@ impl Adviser {
             ) if tries > 0 => self.relaxations(&applicant.values, tries, &watch)?,
             _ => None,
         };
-        let apart = if tries > 0 { self.apart(advice, &watch)?.map(Box::new) } else { None };
+        let apart = match tries {
+            0 => None,
+            _ => self.apart(advice, relaxations.as_ref(), &watch)?.map(Box::new),
+        };
         let unchanged = fresh.map(|fresh| Unchanged::of(&applicant.point, fresh));
         let accepting = unchanged.map_or(0, |unchanged| unchanged.accepting);
         let promise = certificate
@@ -295,7 +303,7 @@ impl Adviser {
             unchanged,
             retraining,
             plausibility: match (usual, &apart) {
-                (Some(p_value), _) => Some(usual::in_words(p_value)),
+                (Some(place), _) => Some(usual::in_words(place)),
                 (None, apart) => apart.as_ref().map(|apart| apart.sentence.clone()),
             },
             row: applicant.row,
@@ -306,7 +314,8 @@ impl Adviser {
             sentence: advice.sentence(),
             advice: self.explainer().advised(
                 advice,
-                usual,
+                usual.map(Place::p_value),
+                self.advice_path(advice)?,
                 promise,
                 certificate,
                 Unanswered { relaxations, highest, apart },
@@ -377,6 +386,7 @@ impl Explainer {
         &'a self,
         advice: &'a Advice,
         usual: Option<f64>,
+        path: Option<AdvicePath>,
         promise: Option<ShownPromise>,
         certificate: Option<Certificate>,
         without: Unanswered,
@@ -391,6 +401,7 @@ impl Explainer {
                 score: found.score,
                 stability: advice.stability,
                 usual,
+                path,
                 cost: advice.cost,
                 stopped: *stopped,
                 proof: Proof::of(found),

@@ -1,6 +1,7 @@
 //! One component of the mixture: a low-rank Gaussian with categorical factors.
 
 use std::f64::consts::PI;
+use std::ops::Range;
 
 use super::small::{cholesky, solve_lower, solve_upper};
 
@@ -76,9 +77,12 @@ impl Component {
         self.log_weight
     }
 
-    /// The largest value.
-    pub(super) fn peak(&self) -> f64 {
-        self.peak
+    /// The largest value: at the mean, with the most frequent level of each group.
+    pub(super) fn peak(&self, groups: &[Range<usize>]) -> f64 {
+        let most = |group: &Range<usize>| {
+            self.log_levels[group.clone()].iter().copied().fold(f64::NEG_INFINITY, f64::max)
+        };
+        self.peak + groups.iter().map(most).sum::<f64>()
     }
 
     /// `A (y - mu)`

@@ -1,5 +1,7 @@
 //! The mixture: `ln p = ln sum_c exp(value_c)`.
 
+use std::ops::Range;
+
 use super::component::{Component, Reading};
 
 /// A mixture of components, in coordinates.
@@ -35,9 +37,10 @@ impl Mixture {
         value
     }
 
-    /// A bound of `ln p` where no indicator is negative.
-    pub(super) fn peak(&self) -> f64 {
-        let peaks: Vec<f64> = self.components.iter().map(Component::peak).collect();
+    /// `ln sum_c exp(max value_c)`: a bound of `ln p` where no indicator is negative and those of
+    /// each group sum to 1.
+    pub(super) fn peak(&self, groups: &[Range<usize>]) -> f64 {
+        let peaks: Vec<f64> = self.components.iter().map(|own| own.peak(groups)).collect();
         log_sum_exp(&peaks)
     }
 }

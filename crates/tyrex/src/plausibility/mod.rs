@@ -46,6 +46,25 @@ pub struct Plausibility {
     held_out: Vec<f64>,
 }
 
+/// The place of a point among held-out rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The rows that are less usual.
+    pub below: usize,
+    /// The rows that are as usual.
+    pub equal: usize,
+    /// All rows.
+    pub rows: usize,
+}
+
+impl Place {
+    /// `(1 + below + equal) / (rows + 1)`: the point itself counts among those that are no more
+    /// usual, so the p-value is never 0.
+    pub fn p_value(self) -> f64 {
+        (1 + self.below + self.equal) as f64 / (self.rows + 1) as f64
+    }
+}
+
 /// The least rows to fit a density to and to hold out.
 pub const LEAST_ROWS: usize = 40;
 /// One row of so many is held out.
@@ -91,7 +110,7 @@ impl Plausibility {
             groups: coordinates.groups(),
         };
         let mixture = fit::fit(&sample, seed.derive("mixture"));
-        let peak = mixture.peak() + coordinates.log_volume();
+        let peak = mixture.peak(coordinates.groups()) + coordinates.log_volume();
         let mut own = Self { coordinates, mixture, dim: rows.dim(), peak, held_out: Vec::new() };
         own.held_out = own.log_densities(&rows.select(held_out));
         own.held_out.sort_by(f64::total_cmp);
@@ -177,8 +196,9 @@ impl Plausibility {
         pairs.collect()
     }
 
-    /// `-sqrt(2 (c - ln p))` with the bound `c` of `ln p`: minus the distance from the centre in
-    /// standard deviations, for a single Gaussian. Linear along rays, where `ln p` is not.
+    /// `-sqrt(2 (c - ln p))` with a bound `c` of `ln p` that the largest density of each component
+    /// gives: minus the distance from the centre in standard deviations, for a single Gaussian with
+    /// its most frequent levels. About linear along rays, where `ln p` is not.
     pub(crate) fn depth(&self, log_density: f64) -> f64 {
         -(2.0 * self.below_peak(log_density)).sqrt()
     }
@@ -193,14 +213,23 @@ impl Plausibility {
         (self.peak - log_density).max(0.0) + 0.5
     }
 
+    /// The place of a point among the held-out rows.
+    ///
+    /// # Panics
+    /// If the point is of another dimension.
+    pub fn place(&self, x: &[f32]) -> Place {
+        let log_density = self.log_density(x);
+        let below = self.held_out.partition_point(|own| *own < log_density);
+        let not_above = self.held_out.partition_point(|own| *own <= log_density);
+        Place { below, equal: not_above - below, rows: self.held_out.len() }
+    }
+
     /// The p-value of a point.
     ///
     /// # Panics
     /// If the point is of another dimension.
     pub fn p_value(&self, x: &[f32]) -> f64 {
-        let log_density = self.log_density(x);
-        let below = self.held_out.partition_point(|own| *own <= log_density);
-        (1 + below) as f64 / (self.held_out.len() + 1) as f64
+        self.place(x).p_value()
     }
 
     /// The least `ln p` at which the p-value is at least `alpha`.

@@ -231,6 +231,59 @@ fn the_share_of_refused_rows_is_the_p_value() {
     assert!((0.05..0.15).contains(&(refused as f64 / 4000.0)), "{refused}");
 }
 
+/// With about as many parameters as rows, fitted rows are more usual than others. Rows that were held
+/// out are not fitted, so the p-values of fresh rows are uniform all the same; had the held-out rows
+/// been fitted, fresh rows would be less usual than these.
+#[test]
+fn held_out_rows_are_not_fitted() {
+    let cloud = |count: usize, rng: &mut crate::seed::Rng| {
+        let values = (0..count * 30).map(|_| gauss(rng) as f32).collect();
+        Points::from_rows(30, values).unwrap()
+    };
+    let (mut of_fresh, mut of_own) = (0.0, 0.0);
+    let divisions = 30;
+    for division in 0..divisions {
+        let mut rng = Seed(100 + division).rng();
+        let own = cloud(120, &mut rng);
+        let fitted = Plausibility::fit_numbers(&own, Seed(division)).unwrap();
+        let mean = |rows: &Points| {
+            rows.rows().map(|row| fitted.p_value(row)).sum::<f64>() / rows.len() as f64
+        };
+        of_fresh += mean(&cloud(500, &mut rng)) / divisions as f64;
+        of_own += mean(&own) / divisions as f64;
+    }
+    // The mean over 30 divisions with 30 held-out rows each has a standard deviation of .01. A
+    // p-value of 30 rows is at least 1/31, so its mean is .516.
+    assert!((0.48..0.56).contains(&of_fresh), "{of_fresh}");
+    assert!(of_own > of_fresh + 0.1, "{of_own} and {of_fresh}");
+}
+
+/// No coordinates of rows are above the bound, and where all rows are at the mean with one level it
+/// is reached.
+#[test]
+fn the_bound_of_the_density_counts_the_levels() {
+    let (encoder, points) = mixed(600);
+    let fitted = Plausibility::fit(&encoder, &points, Seed(0)).unwrap();
+    let largest = fitted.log_densities(&points).into_iter().fold(f64::NEG_INFINITY, f64::max);
+    assert!(largest <= fitted.peak, "{largest} and {}", fitted.peak);
+    // Without the levels the bound would be higher by the sum of their most frequent ones.
+    let without: Vec<f64> = fitted.mixture.components.iter().map(|own| own.peak(&[])).collect();
+    let without = mixture::log_sum_exp(&without) + fitted.coordinates.log_volume();
+    assert!(fitted.peak < without - 0.5, "{} and {without}", fitted.peak);
+    // The best row of one component: its mean with its most frequent levels.
+    let groups = fitted.coordinates.groups();
+    for own in &fitted.mixture.components {
+        let mut best = own.mean.clone();
+        for group in groups {
+            let levels = &own.log_levels[group.clone()];
+            let most = levels.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            best.extend(levels.iter().map(|&level| f64::from(u8::from(level == most))));
+        }
+        assert!((own.value(&best) - own.peak(groups)).abs() < 1e-9);
+        assert!(fitted.mixture.log_density(&best) + fitted.coordinates.log_volume() <= fitted.peak);
+    }
+}
+
 #[test]
 fn columns_without_spread_and_equal_rows_have_a_density() {
     let equal = Points::from_rows(3, [0.0, 1.0, 2.0].repeat(60)).unwrap();

@@ -5,9 +5,9 @@ use std::sync::OnceLock;
 
 use rand::seq::SliceRandom as _;
 use serde_json::Value;
-use tyrex::counterfactual::Protocol;
-use tyrex::data::Dataset;
+use tyrex::counterfactual::{Norm, Protocol};
 use tyrex::data::catalogue::{Catalogue, Direction, Variant};
+use tyrex::data::{Dataset, Row};
 use tyrex::explain::{Advice, Answered, Applicant, Ask, Explainer, Part, Threshold};
 use tyrex::model::TrainParams;
 use tyrex::plausibility::Plausibility;
@@ -79,7 +79,14 @@ fn every_document_says_how_usual_its_row_is() {
             let usual = document["advice"]["usual"].as_f64().unwrap();
             assert_eq!(usual, density.p_value(&found.point));
             let sentence = document["plausibility"].as_str().unwrap();
-            assert!(sentence.ends_with("of accepted applicants."), "{sentence}");
+            assert!(sentence.contains(" accepted applicants"), "{sentence}");
+            // The p-value counts the row itself, the words count the others.
+            let place = density.place(&found.point);
+            assert_eq!(usual, (1 + place.below + place.equal) as f64 / (place.rows + 1) as f64);
+            if sentence.starts_with("More usual than ") && place.below < place.rows {
+                let percent = 100 * place.below / place.rows;
+                assert!(sentence.contains(&format!(" {} %", percent.max(1))), "{sentence}");
+            }
         }
     }
 }
@@ -95,16 +102,188 @@ fn what_cannot_be_had_together_is_said_with_its_cost() {
         if advice["status"] != "not_found" || advice["reason"] == "budget-spent" {
             continue;
         }
-        assert_eq!(advice["reason"], "implausible");
         let sentence = document["plausibility"].as_str().unwrap();
         assert!(sentence.starts_with("Without the condition of a p-value of 0.97, "), "{sentence}");
         let not_usual = &advice["apart"]["not_usual"];
+        // The condition is the reason where advice without it exists, and nowhere else.
+        assert_eq!(advice["reason"] == "implausible", !not_usual.is_null(), "{advice}");
         if let Some(p_value) = not_usual["p_value"].as_f64() {
-            assert!(not_usual["cost"].as_f64().unwrap() > 0.0 && p_value <= 1.0);
+            assert!(not_usual["cost"].as_f64().unwrap() > 0.0 && p_value < 0.97);
             apart += 1;
         }
     }
     assert!(apart > 0, "no applicant is refused");
+}
+
+/// The answers without one of the conditions are those of the questions without it.
+#[test]
+fn each_condition_alone_costs_what_its_own_question_costs() {
+    let tau = Some(Threshold::Given(0.99));
+    let whole = Ask { tau, ..asking("trex-o", Some(0.6)) };
+    let [answered, not_usual, not_robust] =
+        [&whole, &Ask { plausible: None, ..whole.clone() }, &asking("min-cost", Some(0.6))]
+            .map(answered);
+    let mut both = 0;
+    for (at, document) in documents(&answered).iter().enumerate() {
+        let apart = &document["advice"]["apart"];
+        if apart.is_null() {
+            continue;
+        }
+        for (part, alone) in [("not_usual", &not_usual), ("not_robust", &not_robust)] {
+            let cost = alone.advice[at].found().map(|found| found.cost);
+            assert_eq!(apart[part]["cost"].as_f64(), cost, "{part}");
+        }
+        if let Some(p_value) = apart["not_robust"]["p_value"].as_f64() {
+            assert!(p_value >= 0.6 - 1e-12);
+            let sentence = document["plausibility"].as_str().unwrap();
+            assert!(sentence.contains(" With it and without the robustness, advice costs "));
+            both += usize::from(!apart["not_usual"].is_null());
+        }
+    }
+    assert!(both > 0, "no applicant has each condition alone and not both");
+}
+
+#[test]
+fn a_promise_and_a_p_value_that_cannot_be_had_together_are_said_apart() {
+    let ask = Ask { promise: Some(0.9), plausible: Some(0.95), certify: false, ..Ask::default() };
+    let answered = answered(&Ask { method: None, ..ask });
+    let mut said = 0;
+    for document in documents(&answered) {
+        let advice = &document["advice"];
+        if advice["status"] == "found" {
+            assert!(advice["usual"].as_f64().unwrap() >= 0.95 - 1e-12);
+            continue;
+        }
+        let reason = advice["reason"].as_str().unwrap();
+        assert!(["implausible", "promise-out-of-reach"].contains(&reason), "{reason}");
+        let sentence = document["plausibility"].as_str().unwrap();
+        assert!(sentence.contains("without the promise, "), "{sentence}");
+        assert!(advice["apart"]["not_usual"]["cost"].as_f64().is_some_and(|cost| cost > 0.0));
+        said += 1;
+    }
+    assert!(said > 0, "everyone has both");
+}
+
+/// Where nothing may change that would help, the condition is not the reason, and the rules are
+/// named.
+#[test]
+fn where_rules_prevent_advice_they_are_the_reason_and_not_the_p_value() {
+    let ask = Ask { vary: Some(vec!["telephone".to_owned()]), ..asking("trex-o", Some(0.1)) };
+    let answered = answered(&ask);
+    let mut named = 0;
+    for document in documents(&answered) {
+        let advice = &document["advice"];
+        if advice["status"] == "found" || advice["reason"] == "budget-spent" {
+            continue;
+        }
+        assert_ne!(advice["reason"], "implausible", "{advice}");
+        assert!(advice["apart"]["not_usual"].is_null());
+        let sentence = document["plausibility"].as_str().unwrap();
+        if advice["apart"]["not_robust"].is_null() {
+            let rules = advice["rules"].as_str().unwrap();
+            assert!(sentence.ends_with(&format!(" The rules: {rules}.")), "{sentence}");
+            assert!(advice["relaxations"]["tried"].as_u64().unwrap() > 0);
+            named += 1;
+        }
+    }
+    assert!(named > 10, "{named}");
+}
+
+#[test]
+fn a_weaker_condition_costs_no_more() {
+    let mut compared = 0;
+    for (method, norm) in [
+        ("min-cost", Norm::L1),
+        ("min-cost", Norm::L2),
+        ("trex-o", Norm::L1),
+        ("trex-i", Norm::L2),
+        ("trex-nn", Norm::L1),
+        ("roar", Norm::L1),
+    ] {
+        let at = |least| answered(&Ask { norm, ..asking(method, Some(least)) });
+        let (weak, strict) = (at(0.05), at(0.1));
+        for (weak, strict) in weak.advice.iter().zip(&strict.advice) {
+            let Some(strict) = strict.found() else { continue };
+            let weak = weak.found().expect("the stricter answer is an answer");
+            assert!(weak.cost <= strict.cost, "{method}: {} and {}", weak.cost, strict.cost);
+            compared += 1;
+        }
+    }
+    assert!(compared > 60, "{compared}");
+}
+
+/// Every step is usual, lies between the one before and the answer, and obeys the rules; the last one
+/// is the answer.
+#[test]
+fn a_path_leads_to_advice_in_steps_through_usual_rows() {
+    let density = trained().plausibility().unwrap();
+    let plausible = Some(0.15);
+    for method in ["trex-o", "min-cost"] {
+        let plain = answered(&asking(method, plausible));
+        let answered = answered(&Ask { path: true, ..asking(method, plausible) });
+        let (mut stations, mut several) = (0, 0);
+        for (advice, plain) in answered.advice.iter().zip(&plain.advice) {
+            // A path changes no answer.
+            assert_eq!(advice.outcome.answer, plain.outcome.answer);
+        }
+        for (document, advice) in documents(&answered).iter().zip(&answered.advice) {
+            let Some(found) = advice.found() else { continue };
+            let path = &document["advice"]["path"];
+            let steps = path["steps"].as_array().unwrap();
+            let mut row = advice.applicant.values.clone();
+            let mut from = advice.applicant.point.clone();
+            for (index, step) in steps.iter().enumerate() {
+                let changes = step["changes"].as_array().unwrap();
+                assert!(!changes.is_empty());
+                let mut values = row.values().to_vec();
+                for change in changes {
+                    let name = change["feature"].as_str().unwrap();
+                    let at = trained().schema().position(name).unwrap();
+                    assert_eq!(change["from"], serde_json::to_value(&values[at]).unwrap());
+                    values[at] = serde_json::from_value(change["to"].clone()).unwrap();
+                }
+                row = Row::new(trained().schema(), values).unwrap();
+                let point = trained().encoder().encode(&row).unwrap().into_vec();
+                let p_value = density.p_value(&point);
+                assert_eq!(step["usual"].as_f64(), Some(p_value));
+                assert!(p_value >= 0.15 - 1e-12, "{p_value}");
+                for ((x, a), b) in point.iter().zip(&from).zip(&found.point) {
+                    assert!(a.min(*b) <= *x && *x <= a.max(*b), "{method} {index}");
+                }
+                stations += usize::from(index + 1 < steps.len());
+                from = point;
+            }
+            assert_eq!(from, found.point, "the last step leads to the answer");
+            assert_eq!(Some(&row), advice.advised.as_ref());
+            let sentence = path["sentence"].as_str().unwrap();
+            match steps.len() {
+                1 => assert!(sentence.ends_with("the change is one step."), "{sentence}"),
+                all => assert_eq!(sentence.matches(&format!(" of {all}: ")).count(), all),
+            }
+            several += usize::from(steps.len() > 1);
+        }
+        assert!(several > 5 && stations > 10, "{method}: {several} paths, {stations} stations");
+    }
+}
+
+#[test]
+fn paths_have_the_same_bits_on_any_number_of_threads() {
+    let ask = Ask { path: true, ..asking("trex-o", Some(0.1)) };
+    let pool = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| documents(&answered(&ask)))
+    };
+    let (one, three) = (pool(1), pool(3));
+    let paths = |documents: &[Value]| -> Vec<Value> {
+        documents.iter().map(|each| each["advice"]["path"].clone()).collect()
+    };
+    assert_eq!(paths(&one), paths(&three));
+    assert!(paths(&one).iter().filter(|path| !path.is_null()).count() > 10);
+    let refused = Ask { protocol: Protocol::Paper, path: true, ..asking("min-cost", None) };
+    let said = trained()
+        .answer(&rejected()[..1], &refused, None, |_| ControlFlow::Continue(()))
+        .unwrap_err();
+    assert!(said.to_string().contains("product with `path`"), "{said}");
 }
 
 #[test]

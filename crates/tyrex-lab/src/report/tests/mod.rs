@@ -35,6 +35,7 @@ fn made(method: &str, cost: f64, wi: f64, lo: f64) -> Made {
         protocol: Protocol::Paper,
         calibrated: false,
         taus: Vec::new(),
+        plausible: None,
         method: MethodSpec::named(method, Protocol::Paper).unwrap(),
     };
     Made { contender, norm: Norm::L1, cost, wi, lo, found: FACTUALS }
@@ -88,8 +89,9 @@ impl Made {
                 log_density: -4.0,
             };
             let survival = vec![self.wi, self.lo];
-            let found =
-                (row < self.found).then_some(Found { score: 0.7, value: 0.8, metrics, survival });
+            let is_favourable_inlier = Some(row % 4 != 0);
+            let found = Found { score: 0.7, value: 0.8, metrics, is_favourable_inlier, survival };
+            let found = (row < self.found).then_some(found);
             let reason = found.is_none().then_some(Reason::Stuck);
             Answered { row, reason, found }
         });

@@ -9,6 +9,7 @@ mod fields;
 mod jobs;
 mod meaning;
 mod models;
+mod plausible;
 mod playground;
 mod postgres;
 mod promises;

@@ -18,7 +18,7 @@ use super::judge::{Robustness, gave_up};
 use super::search::cells::is_searchable;
 use super::search::settle::{Finish, settle};
 use super::search::{Candidate, Test};
-use super::{Answer, Counterfactual, Factual, Meter, Method, Problem, Reason, Stopped};
+use super::{Answer, Counterfactual, Factual, Meter, Method, Problem, Reason, Stopped, plausible};
 use crate::action::FeasibleSet;
 use crate::catalogue::{Named, catalogue, listed};
 use crate::choice::Choice as _;
@@ -286,7 +286,7 @@ impl MethodSpec {
             let problem = format!("{} {}; use {others}", self.name(), self.refusal());
             return Err(Error::InvalidModel(problem));
         }
-        self.kind().prepare(problem, seed)
+        plausible::prepared(problem, |problem| self.kind().prepare(problem, seed))
     }
 }
 

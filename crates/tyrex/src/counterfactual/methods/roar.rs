@@ -8,8 +8,8 @@
 //!
 //! Deviations. The authors fit the plane once, around the factual (by LIME for networks), and
 //! weigh cost against loss; here the plane is the model's own at `x'`, where it is exact, and
-//! the loss is a constraint. Where answers have to be usual, the search starts again from the
-//! nearest usual data points that the model accepts, until it finds an answer.
+//! the loss is a constraint. Where answers have to be usual and the search from the factual finds
+//! none, it starts once more, from the nearest usual data point that the model accepts.
 
 use serde::{Deserialize, Serialize};
 
@@ -64,7 +64,8 @@ impl Spec for Roar {
     }
 
     fn reference(&self) -> ReferenceUse {
-        ReferenceUse::Unused
+        // Where answers have to be usual.
+        ReferenceUse::Optional
     }
 
     fn prepare<'a>(&self, problem: &Problem<'a>, _: Seed) -> Result<Box<dyn Method + 'a>> {
@@ -137,11 +138,12 @@ struct Prepared<'a> {
     delta: f64,
     search: min_cost::MinCost,
     gauge: Gauge<'a>,
-    /// The starts of further searches for usual answers.
+    /// The start of a second search for usual answers.
     neighbours: Option<Neighbours<'a>>,
 }
 
-/// The most data points that are tried as a start.
+/// The most data points that are tried as that start, nearest first: moved into the feasible set,
+/// not every one of them is accepted and usual.
 const STARTS: usize = 50;
 
 impl Method for Prepared<'_> {
@@ -149,15 +151,16 @@ impl Method for Prepared<'_> {
         let field = WorstCase { logit: Logit(Reader::new(&self.gauge)), delta: self.delta };
         let mut field = self.problem.usual(field, OF_LOGITS);
         let mut best = self.search.search(&mut field, factual, ACCEPTED, factual.point, meter)?;
-        let near = Test { threshold: f64::from(THRESHOLD) };
-        let start = self.neighbours.as_ref().and_then(|neighbours| {
-            neighbours.nearest(&factual.relaxed(), self.problem.norm, near, STARTS, meter)
-        });
-        if let Some(start) = start
+        if let Some(neighbours) = &self.neighbours
             && !best.as_ref().is_some_and(|best| ACCEPTED.passes(best.reading))
         {
-            let again = self.search.search(&mut field, factual, ACCEPTED, &start.point, meter)?;
-            best = again.or(best);
+            let (factual, norm) = (factual.relaxed(), self.problem.norm);
+            let near = Test { threshold: f64::from(THRESHOLD) };
+            if let Some(start) = neighbours.nearest(&factual, norm, near, STARTS, meter) {
+                let start = &start.point;
+                let again = self.search.search(&mut field, &factual, ACCEPTED, start, meter)?;
+                best = again.or(best);
+            }
         }
         conclude(&self.problem, factual, &mut field, ACCEPTED, best, Finish::Trim, meter)
     }

@@ -59,12 +59,12 @@ impl<'a> Neighbours<'a> {
     pub(crate) fn above(problem: &Problem<'a>, gauge: Gauge<'a>, score: f64) -> Self {
         let points = problem.data;
         let scores = problem.model.score(points);
-        let is_usual =
-            |index: &usize| problem.plausible.is_none_or(|own| own.holds(points.row(*index)));
-        let accepted: Vec<usize> = (0..points.len())
-            .filter(|&index| f64::from(scores[index]) >= score)
-            .filter(is_usual)
-            .collect();
+        let is_accepted = |&index: &usize| f64::from(scores[index]) >= score;
+        let accepted: Vec<usize> = (0..points.len()).filter(is_accepted).collect();
+        let accepted = match problem.plausible {
+            Some(own) => own.holding(points, accepted),
+            None => accepted,
+        };
         let readings = match problem.memory {
             Some(memory) => memory.of(&gauge, problem.model, points),
             None => unread(points),
@@ -113,9 +113,6 @@ impl<'a> Neighbours<'a> {
                     Candidate { point, reading, row: Some(row) }
                 }
                 None if factual.set.contains(neighbour) => {
-                    if !is_usual(neighbour) {
-                        continue;
-                    }
                     let reading = self.readings[index].get_or_init(|| reader.read(neighbour));
                     Candidate::new(neighbour.to_vec(), *reading)
                 }

@@ -1,6 +1,6 @@
 //! Advice for record batches, and the retrained models that it needs.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -9,7 +9,9 @@ use tyrex::Error;
 use tyrex::counterfactual::Protocol;
 use tyrex::counterfactual::Tick;
 use tyrex::data::{Cell, Content};
-use tyrex::explain::{Advice, AdviceFile, Adviser, Ask, CarriedModels, Fresh, RetrainingTerms};
+use tyrex::explain::{
+    Advice, AdviceFile, Adviser, Ask, CarriedModels, Fresh, Request, RetrainingTerms,
+};
 use tyrex::model::Mlp;
 use tyrex::model::files::{ImportOptions, ModelFile};
 use tyrex::model::onnx::{self, ExportMetadata};
@@ -44,14 +46,29 @@ impl Models {
     }
 }
 
+/// Until when promises hold, `None` for good, and the salt of their ids.
+struct PromiseTerms {
+    until: Mutex<Option<Timestamp>>,
+    salt: String,
+}
+
+/// The end of promises: `for-good` or a time.
+fn end(time: &str) -> PyResult<Option<Timestamp>> {
+    if time == "for-good" {
+        return Ok(None);
+    }
+    let wrong = |problem| error::parameter(format!("parameter `holds_until` is {time}: {problem}"));
+    time.parse().map(Some).map_err(wrong)
+}
+
 /// A question, prepared once.
 pub(crate) struct Question {
     adviser: Adviser,
     ask: Ask,
     fresh: Option<Arc<Fresh>>,
     models: Option<Models>,
-    /// Whether answers carry promises to record: until when they hold, and the salt of their ids.
-    promises: Option<(Option<Timestamp>, String)>,
+    /// The terms of promises to record, if answers carry them.
+    promises: Option<PromiseTerms>,
     failures: Vec<Arc<Failure>>,
 }
 
@@ -76,6 +93,49 @@ fn settled(
     ask.certify |= ask.promise.is_some();
     ask.request().or_raise()?;
     Ok(ask)
+}
+
+/// Rejects a question whose answers cannot be recorded as promises.
+fn can_promise(ask: &Ask) -> PyResult<()> {
+    if ask.protocol != Protocol::Product {
+        let expected = "product: a promise needs a row, and this protocol returns points";
+        let name = ask.protocol.name();
+        return Err(error::exception(Error::param("protocol", name, expected)));
+    }
+    if let Some(seconds) = ask.budget.seconds {
+        let expected = "none with promises: a task that runs twice could stop at another answer, \
+                        and both would be recorded; `max_steps` and `max_evaluations` limit the \
+                        work in the same way each time";
+        return Err(error::exception(Error::param("max_seconds", seconds, expected)));
+    }
+    Ok(())
+}
+
+/// The columns of the answers to a question, which are known before it is prepared.
+pub(crate) fn answer_columns(
+    explainer: &Explainer,
+    options: &str,
+    training: Option<&str>,
+    ensemble: Option<&Ensemble>,
+    promises: bool,
+) -> PyResult<Vec<(String, Content)>> {
+    let own = trained_with(explainer, training)?;
+    let ask = settled(&own, options, ensemble.map(|ensemble| &*ensemble.inner))?;
+    if promises {
+        can_promise(&ask)?;
+    }
+    columns(&own, &ask.request().or_raise()?, promises).or_raise()
+}
+
+fn columns(
+    explainer: &tyrex::Explainer,
+    request: &Request,
+    promises: bool,
+) -> tyrex::Result<Vec<(String, Content)>> {
+    let mut columns = AdviceFile::new(explainer, request).columns()?;
+    let own = if promises { &PROMISE[..] } else { &[] };
+    columns.extend(own.iter().map(|&(name, content)| (name.to_owned(), content)));
+    Ok(columns)
 }
 
 fn network(content: &[u8]) -> tyrex::Result<Mlp> {
@@ -103,21 +163,14 @@ impl Question {
         let own = trained_with(explainer, training)?;
         let given = ensemble.map(|ensemble| &*ensemble.inner);
         let ask = settled(&own, options, given)?;
-        if promises.is_some() && ask.protocol != Protocol::Product {
-            let expected = "product: a promise needs a row, and this protocol returns points";
-            let name = ask.protocol.name();
-            return Err(error::exception(Error::param("protocol", name, expected)));
+        if promises.is_some() {
+            can_promise(&ask)?;
         }
-        let promises = match promises {
-            None => None,
-            Some((time, salt)) if time == "for-good" => Some((None, salt)),
-            Some((time, salt)) => {
-                let wrong = |problem| {
-                    error::parameter(format!("parameter `holds_until` is {time}: {problem}"))
-                };
-                Some((Some(time.parse::<Timestamp>().map_err(wrong)?), salt))
-            }
-        };
+        let promises = promises
+            .map(|(time, salt)| {
+                Ok::<_, PyErr>(PromiseTerms { until: Mutex::new(end(&time)?), salt })
+            })
+            .transpose()?;
         let (likeness, sets) = models.map_or((None, None), |(own, sets)| (own, Some(sets)));
         let likeness = likeness.map(|text| error::from_json("likeness", &text)).transpose()?;
         let failures = failures_of(explainer, ensemble);
@@ -148,9 +201,10 @@ impl Question {
 
     /// The cells of promises to record: until when they hold, and what they say.
     fn promises(&self, advice: &[Advice], watch: &Watch) -> tyrex::Result<Vec<Vec<Cell<'static>>>> {
-        let Some((holds_until, salt)) = &self.promises else {
+        let Some(PromiseTerms { until, salt }) = &self.promises else {
             return Ok(vec![Vec::new(); advice.len()]);
         };
+        let holds_until = *until.lock().unwrap_or_else(PoisonError::into_inner);
         let certificates = if self.ask.certify {
             self.adviser.certify(advice, self.fresh.as_deref(), &self.ask, |_| watch.go_on())?
         } else {
@@ -160,7 +214,7 @@ impl Question {
         let (explainer, request) = (self.adviser.explainer(), self.adviser.request());
         let cells = |(advice, certificate): (&Advice, &Option<_>)| {
             let own =
-                NewPromise::of(explainer, advice, certificate.as_ref(), request, "", *holds_until);
+                NewPromise::of(explainer, advice, certificate.as_ref(), request, "", holds_until);
             let Some(own) = own else { return Ok(Vec::new()) };
             let text = serde_json::to_string(&own.document)
                 .map_err(|error| Error::param("promise", error, "numbers that JSON can hold"))?;
@@ -176,11 +230,7 @@ impl Work for Question {
     }
 
     fn columns(&self) -> tyrex::Result<Vec<(String, Content)>> {
-        let mut columns =
-            AdviceFile::new(self.adviser.explainer(), self.adviser.request()).columns()?;
-        let own = if self.promises.is_some() { &PROMISE[..] } else { &[] };
-        columns.extend(own.iter().map(|&(name, content)| (name.to_owned(), content)));
-        Ok(columns)
+        columns(self.adviser.explainer(), self.adviser.request(), self.promises.is_some())
     }
 
     fn lines(&self, rows: usize, cells: &[Reader<'_>], watch: &Watch) -> tyrex::Result<Vec<Line>> {
@@ -211,6 +261,13 @@ impl Work for Question {
 
     fn question(&self) -> PyResult<String> {
         error::json(&self.ask)
+    }
+
+    fn renew(&self, until: &str) -> PyResult<()> {
+        if let Some(own) = &self.promises {
+            *own.until.lock().unwrap_or_else(PoisonError::into_inner) = end(until)?;
+        }
+        Ok(())
     }
 }
 

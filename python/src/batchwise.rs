@@ -2,21 +2,23 @@
 
 use std::sync::Arc;
 
+use arrow_array::RecordBatch;
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use tyrex::Error;
 use tyrex::data::{Cell, Content};
 use tyrex::explain::Applicant;
 
-use crate::adviser::{Files, Models, Question};
+use crate::adviser::{self, Files, Models, Question};
 use crate::arrow::{Batch, Reader, readers, written};
 use crate::certify::Certification;
 use crate::ensemble::Ensemble;
-use crate::error;
+use crate::error::{self, OrRaise};
 use crate::explainer::{Explainer, run_with};
 use crate::function::Failure;
 use crate::gate::Judgement;
-use crate::run::Watch;
+use crate::run::{Ended, Watch};
 use crate::stability::Measurement;
 
 /// The column of what is wrong with a row.
@@ -46,6 +48,10 @@ pub(crate) trait Work: Send + Sync {
     /// The question, as JSON.
     fn question(&self) -> PyResult<String> {
         Ok("null".to_owned())
+    }
+    /// Sets the end of the promises that lines carry, if they carry some.
+    fn renew(&self, _until: &str) -> PyResult<()> {
+        Ok(())
     }
 }
 
@@ -77,19 +83,51 @@ pub(crate) struct Batchwise {
 
 impl Batchwise {
     fn new(work: Box<dyn Work>) -> tyrex::Result<Self> {
-        let mut columns = work.columns()?;
-        columns.push((ERROR.to_owned(), Content::Text));
-        for (place, (name, _)) in columns.iter().enumerate() {
-            if columns[..place].iter().any(|(other, _)| other == name) {
-                let problem = "the answers have a column of this name; rename the feature";
-                return Err(Error::Schema {
-                    feature: Some(name.clone()),
-                    problem: problem.to_owned(),
-                });
-            }
-        }
+        let columns = with_error(work.columns()?)?;
         Ok(Self { work, columns })
     }
+
+    /// The lines of the rows of a batch. An exception of a function in Python, which the work calls
+    /// with many rows, is the problem of the rows that it cannot take, so the batch is halved until
+    /// each of these is alone. No line depends on the other rows.
+    fn lines(&self, py: Python<'_>, batch: &RecordBatch) -> PyResult<Vec<Line>> {
+        let rows = batch.num_rows();
+        let failures = self.work.failures();
+        let cells = readers(batch, self.work.inputs().into_iter())?;
+        let answered = run_with(py, &failures, None, |watch| {
+            let lines = self.work.lines(rows, &cells, watch)?;
+            // Lines of work that was interrupted are not given out.
+            if watch.go_on().is_break() {
+                return Err(Error::Cancelled("the rows were not answered".to_owned()));
+            }
+            Ok(lines)
+        });
+        let answered = answered.and_then(Ended::whole);
+        match answered {
+            Err(error) if failures.is_empty() || !error.is_instance_of::<PyException>(py) => {
+                Err(error)
+            }
+            Err(error) if rows == 1 => Ok(vec![Err(error.to_string())]),
+            Err(_) if rows > 1 => {
+                let mut lines = self.lines(py, &batch.slice(0, rows / 2))?;
+                lines.extend(self.lines(py, &batch.slice(rows / 2, rows - rows / 2))?);
+                Ok(lines)
+            }
+            other => other,
+        }
+    }
+}
+
+/// The columns, then that of the error.
+fn with_error(mut columns: Vec<(String, Content)>) -> tyrex::Result<Vec<(String, Content)>> {
+    columns.push((ERROR.to_owned(), Content::Text));
+    for (place, (name, _)) in columns.iter().enumerate() {
+        if columns[..place].iter().any(|(other, _)| other == name) {
+            let problem = "the answers have a column of this name; rename the feature";
+            return Err(Error::Schema { feature: Some(name.clone()), problem: problem.to_owned() });
+        }
+    }
+    Ok(columns)
 }
 
 #[pymethods]
@@ -169,50 +207,44 @@ impl Batchwise {
         written(&self.columns, &[])
     }
 
-    /// The lines of the rows of a batch, in their order. `first` is the number of the first row;
-    /// without it rows have no numbers. A row that cannot be read has a line that says so, or is an
-    /// error if `strict`.
-    #[pyo3(signature = (batch, first = None, strict = false))]
-    fn answer(
-        &self,
-        py: Python<'_>,
-        batch: &Batch,
-        first: Option<usize>,
-        strict: bool,
+    /// The columns of the answers to a question: a batch without rows.
+    #[staticmethod]
+    #[pyo3(signature = (explainer, options, training = None, ensemble = None, promises = false))]
+    fn answer_columns(
+        explainer: &Explainer,
+        options: &str,
+        training: Option<&str>,
+        ensemble: Option<&Ensemble>,
+        promises: bool,
     ) -> PyResult<Batch> {
-        let cells = readers(&batch.0, self.work.inputs().into_iter())?;
-        let rows = batch.0.num_rows();
-        let answered = run_with(py, &self.work.failures(), None, |watch| {
-            let lines = self.work.lines(rows, &cells, watch)?;
-            // Lines of work that was interrupted are not given out.
-            if watch.go_on().is_break() {
-                return Err(Error::Cancelled("the rows were not answered".to_owned()));
-            }
-            let width = self.columns.len();
-            let line = |(row, line): (usize, Line)| -> tyrex::Result<Vec<Cell<'static>>> {
-                let mut line = match line {
-                    Ok(line) => line,
-                    Err(problem) if strict => {
-                        let row = first.unwrap_or(0) + row;
-                        let problem = format!("row {row}, {problem}");
-                        return Err(Error::Table { file: "rows".into(), problem });
-                    }
-                    Err(problem) => {
-                        let mut line = vec![Cell::Empty; width];
-                        if let Some(status) = self.work.status() {
-                            line[status] = Cell::text(ERROR);
-                        }
-                        line[width - 1] = Cell::text(problem);
-                        line
-                    }
-                };
-                line.resize(width, Cell::Empty);
-                let number = |first: usize| Cell::Integer((first + row) as i64);
-                line[0] = first.map_or(Cell::Empty, number);
-                Ok(line)
-            };
-            lines.into_iter().enumerate().map(line).collect::<tyrex::Result<Vec<_>>>()
-        })?;
-        written(&self.columns, &answered.whole()?)
+        let columns = adviser::answer_columns(explainer, options, training, ensemble, promises)?;
+        written(&with_error(columns).or_raise()?, &[])
+    }
+
+    /// Sets the end of the promises that answers carry from here on: `for-good` or a time.
+    fn renew(&self, until: &str) -> PyResult<()> {
+        self.work.renew(until)
+    }
+
+    /// The lines of the rows of a batch, in their order. `first` is the number of the first row;
+    /// without it rows have no numbers. The line of a row that cannot be read says so.
+    #[pyo3(signature = (batch, first = None))]
+    fn answer(&self, py: Python<'_>, batch: &Batch, first: Option<usize>) -> PyResult<Batch> {
+        let width = self.columns.len();
+        let line = |(row, line): (usize, Line)| {
+            let mut line = line.unwrap_or_else(|problem| {
+                let mut line = vec![Cell::Empty; width];
+                if let Some(status) = self.work.status() {
+                    line[status] = Cell::text(ERROR);
+                }
+                line[width - 1] = Cell::text(problem);
+                line
+            });
+            line.resize(width, Cell::Empty);
+            line[0] = first.map_or(Cell::Empty, |first| Cell::Integer((first + row) as i64));
+            line
+        };
+        let lines = self.lines(py, &batch.0)?;
+        written(&self.columns, &lines.into_iter().enumerate().map(line).collect::<Vec<_>>())
     }
 }

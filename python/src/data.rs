@@ -223,6 +223,32 @@ impl Data {
             .map(|dataset| Self(Rows::Labelled(dataset)))
     }
 
+    /// A data set from its parts: the rows of the table that train and those that test, or the split
+    /// of the schema.
+    #[staticmethod]
+    #[pyo3(signature = (table, schema, split))]
+    fn of_parts(
+        py: Python<'_>,
+        table: &Table,
+        schema: &Schema,
+        split: Option<(Vec<usize>, Vec<usize>)>,
+    ) -> PyResult<Self> {
+        let (schema, table) = (&schema.0, table.0.clone());
+        let read = || match split {
+            Some((train, test)) => Dataset::load_with_rows(schema, table, &train, &test),
+            None => Dataset::load(schema, table),
+        };
+        py.detach(read).or_raise().map(|rows| Self(Rows::Labelled(rows)))
+    }
+
+    /// The split for `of_parts`.
+    fn own_split(&self) -> Option<(Vec<usize>, Vec<usize>)> {
+        match &self.0 {
+            Rows::Labelled(dataset) if dataset.has_split_table() => Some(self.split()),
+            _ => None,
+        }
+    }
+
     /// The schema.
     #[getter]
     fn schema(&self) -> Schema {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use tyrex_ledger::database::Database;
-use tyrex_ledger::ledger::{Error, Head, Ledger, RecordedAnswers};
+use tyrex_ledger::ledger::{AnswerFiles, Error, Head, Ledger, RecordedAnswers};
 
 use crate::error;
 use crate::run::run;
@@ -34,17 +34,16 @@ pub(crate) fn record_answers(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
     let recorded = run(py, progress, |watch| {
+        // A ledger is created only for files that can be recorded.
+        let answers = AnswerFiles::check(&files, subject)?;
+        let total = answers.rows().unwrap_or(0);
         runtime.block_on(async {
             let ledger = Ledger::new(Database::open(ledger).await?);
-            let mut all = RecordedAnswers::default();
-            for file in &files {
-                let before = all.answers;
-                let report = |own: &RecordedAnswers| watch.at(before + own.answers, 0);
-                all.add(&ledger.record_answers(file, subject, report).await?);
-                if watch.go_on().is_break() {
-                    break;
-                }
-            }
+            let report = |own: &RecordedAnswers| {
+                watch.at(own.answers, total);
+                watch.go_on()
+            };
+            let all = ledger.record_answers(&answers, report).await?;
             let head = ledger.head().await?;
             ledger.database().close().await;
             Ok::<(RecordedAnswers, Head), Error>((all, head))

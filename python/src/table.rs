@@ -2,7 +2,7 @@
 
 use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString};
+use pyo3::types::{PyBytes, PyList, PyString};
 use tyrex::data::Column;
 
 use crate::error::{self, OrRaise};
@@ -30,6 +30,23 @@ impl Table {
     #[staticmethod]
     fn read(py: Python<'_>, path: std::path::PathBuf) -> PyResult<Self> {
         py.detach(|| tyrex::data::Table::read(&path)).or_raise().map(Self)
+    }
+
+    /// A table from the CSV that `to_csv` gives; `source` names it in errors.
+    #[staticmethod]
+    fn of_csv(py: Python<'_>, source: std::path::PathBuf, content: Vec<u8>) -> PyResult<Self> {
+        py.detach(|| tyrex::data::Table::from_csv(&source, &content)).or_raise().map(Self)
+    }
+
+    /// The cells as they are, as CSV.
+    fn to_csv<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &py.detach(|| self.0.to_csv()))
+    }
+
+    /// The file that it was read from, or another name.
+    #[getter]
+    fn source(&self) -> String {
+        self.0.source().display().to_string()
     }
 
     /// The names of the columns.

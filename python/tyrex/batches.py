@@ -10,7 +10,7 @@ import datetime
 import inspect
 import secrets
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _native
 from .errors import DataError, ParameterError
@@ -25,6 +25,20 @@ if TYPE_CHECKING:
 
     from .explainer import Explainer
     from .robustness import Ensemble
+
+class Promises(NamedTuple):
+    """The terms of recorded promises: the days that they hold (None for no end), until when, and
+    the salt of their ids. docs/scale.md says what the salt is for."""
+
+    holds: int | None
+    until: str
+    salt: str
+
+    @classmethod
+    def from_now(cls, holds: int | None) -> Promises:
+        """Promises that begin now, with a new salt."""
+        return cls(holds, _until(holds), secrets.token_hex(32))
+
 
 # The models of a question that were retrained elsewhere: what is known of the model's likeness to
 # them, and the files of each set.
@@ -73,9 +87,13 @@ class Batchwise:
         arrow = _pyarrow()
         row = 0
         for batch in _native_batches(batches):
-            lines = arrow.record_batch(self._native.answer(batch, None if key else row, strict))
+            lines = arrow.record_batch(self._native.answer(batch, None if key else row))
+            if key:
+                lines = _with_key(arrow.record_batch(batch), key, lines)
+            if strict:
+                _check(lines, key or ["row"])
             row += len(batch)
-            yield _with_key(arrow.record_batch(batch), key, lines) if key else lines
+            yield lines
 
 
 class Adviser(Batchwise):
@@ -92,7 +110,7 @@ class Adviser(Batchwise):
         *,
         training: str | None = None,
         ensemble: Ensemble | None = None,
-        promises: tuple[str, str] | None = None,
+        promises: Promises | None = None,
         models: Models | None = None,
         progress: ProgressSetting = None,
     ) -> None:
@@ -104,7 +122,7 @@ class Adviser(Batchwise):
                 training,
                 None if ensemble is None else ensemble._native,
                 models,
-                promises,
+                None if promises is None else (promises.until, promises.salt),
                 bar,
             )
 
@@ -112,6 +130,15 @@ class Adviser(Batchwise):
     def explainer(self) -> Explainer:
         """The explainer."""
         return self._given[0]
+
+    def renew(self) -> None:
+        """From here on, answers carry promises that begin now: an adviser that lives for long
+        would promise a time that is over."""
+        explainer, question, training, ensemble, promises = self._given
+        if promises is not None:
+            promises = promises._replace(until=_until(promises.holds))
+            self._native.renew(promises.until)
+            self._given = (explainer, question, training, ensemble, promises)
 
     def answer_schema(self, key: pyarrow.Schema | None = None) -> pyarrow.Schema:
         """The columns of the answers: those of the file that `tyrex explain --out` writes, then
@@ -251,8 +278,7 @@ def adviser(
         text,
         training=recipe,
         ensemble=certify if isinstance(certify, Ensemble) else None,
-        # The salt of the promises' ids; docs/scale.md says what it is for.
-        promises=(_until(holds), secrets.token_hex(32)) if promises else None,
+        promises=Promises.from_now(holds) if promises else None,
         models=with_models,
         progress=progress,
     )
@@ -264,6 +290,24 @@ def terms_of(
     """The question and the training parameters, for the native side."""
     text = _question(explainer, {**question, "certify": certify is not False})
     return text, None if training is None else training_json(training)
+
+
+def answer_schema(
+    explainer: Explainer,
+    *,
+    certify: Any = False,
+    training: Any = None,
+    promises: bool = False,
+    holds: int | None = PROMISE_DAYS,
+    with_models: Models | None = None,
+    progress: ProgressSetting = None,
+    **question: Any,
+) -> pyarrow.Schema:
+    """The columns of the answers to a question, which are known before it is prepared."""
+    text, recipe = terms_of(explainer, certify=certify, training=training, **question)
+    given = None if isinstance(certify, bool) else certify._native
+    batch = _native.Batchwise.answer_columns(explainer._native, text, recipe, given, promises)
+    return _pyarrow().record_batch(batch).schema
 
 
 def _question(explainer: Explainer, question: dict[str, Any]) -> str:
@@ -295,6 +339,16 @@ def _native_batches(batches: Any) -> Iterator[_native.Batch]:
 
 def _is_arrow(rows: Any) -> bool:
     return hasattr(rows, "__arrow_c_array__") or hasattr(rows, "__arrow_c_stream__")
+
+
+def _check(lines: Any, key: list[str]) -> None:
+    """Raises the error of the first line that has one."""
+    problems = lines.column(lines.num_columns - 1)
+    if problems.null_count == len(problems):
+        return
+    place = problems.is_valid().index(True).as_py()
+    names = ", ".join(f"{name} {lines.column(name)[place].as_py()}" for name in key)
+    raise DataError(f"rows: {names}, {problems[place].as_py()}")
 
 
 def _with_key(batch: Any, key: list[str], lines: Any) -> Any:
@@ -335,7 +389,7 @@ def _adviser(
     question: str,
     training: str | None,
     ensemble: Ensemble | None,
-    promises: tuple[str, str] | None,
+    promises: Promises | None,
     models: Any,
 ) -> Adviser:
     return Adviser(

@@ -33,6 +33,9 @@ __all__ = [
     "names",
 ]
 
+# The data sets that are part of the package.
+_EMBEDDED = ("german", "moons")
+
 
 class Dataset:
     """Rows with their schema and their split into training and test rows.
@@ -47,8 +50,8 @@ class Dataset:
         data_dir: str | os.PathLike[str] | None = None,
     ) -> None:
         self.name, self.variant = name, variant
-        self._data_dir = None if data_dir is None else os.fspath(data_dir)
-        self._native = _native.Data.named(name, variant, self._data_dir)
+        folder = None if data_dir is None else os.fspath(data_dir)
+        self._native = _native.Data.named(name, variant, folder)
 
     @property
     def schema(self) -> Schema:
@@ -91,13 +94,30 @@ class Dataset:
         return len(self._native)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Dataset, (self.name, self.variant, self._data_dir))
+        if self.name in _EMBEDDED:
+            return (Dataset, (self.name, self.variant))
+        # Another machine may not have its files.
+        native = self._native
+        return (_restored, (self.name, self.variant, native.schema, native.table(), native.own_split()))
 
     def __repr__(self) -> str:
         return (
             f"Dataset {self.name}: {len(self)} rows, {len(self.schema.features)} features, "
             f"{len(self.train)} train, {len(self.test)} test; label `{self.schema.label}`"
         )
+
+
+def _restored(
+    name: str,
+    variant: str,
+    schema: _native.Schema,
+    table: _native.Table,
+    split: tuple[list[int], list[int]] | None,
+) -> Dataset:
+    own = Dataset.__new__(Dataset)
+    own.name, own.variant = name, variant
+    own._native = _native.Data.of_parts(table, schema, split)
+    return own
 
 
 def names() -> list[str]:

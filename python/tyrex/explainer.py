@@ -13,11 +13,12 @@ import numpy as np
 from . import _native
 from .assembly import Made, assemble, schema_of
 from .data import Frame
-from .errors import DataError, ModelError, ParameterError
+from .errors import DataError, ModelError, ParameterError, SchemaError
 from .explanations import Explanations
 from .parameters import groupings, training_json, whole
 from .progress import Progress, ProgressSetting
 from .request import options
+from .schema import Schema
 from .source import Source, as_table
 
 if TYPE_CHECKING:
@@ -75,6 +76,11 @@ class Explainer:
         logits: bool | None = None,
         preprocessor: Any = None,
     ) -> None:
+        data, schema = _content(data), None if schema is None else Schema.of(schema)
+        made = assemble(model, data, schema, label, favourable, logits, preprocessor)
+        if isinstance(model, (str, os.PathLike)):
+            with open(model, "rb") as file:
+                model = file.read()
         self._given = {
             "model": model,
             "data": data,
@@ -84,7 +90,7 @@ class Explainer:
             "logits": logits,
             "preprocessor": preprocessor,
         }
-        self._set(assemble(**self._given))
+        self._set(made)
 
     @classmethod
     def train(
@@ -109,6 +115,7 @@ class Explainer:
         >>> explainer
         Explainer: network of tyrex (native), 20 features, 1000 rows, 71 of 330 test rows rejected
         """
+        data, schema = _content(data), None if schema is None else Schema.of(schema)
         source = Source.of(data, label)
         made = schema_of(source, schema, favourable)
         rows = source.data or _native.Data.labelled(source.table, made._native)
@@ -467,8 +474,11 @@ class Explainer:
         return self.adviser(**question).explain_batches(batches, key=key, on_error=on_error)
 
     def answer_schema(self, **question: Any) -> Any:
-        """The Arrow schema of the answers to a question; see `Adviser.answer_schema`."""
-        return self.adviser(**question).answer_schema()
+        """The Arrow schema of the answers to a question, the keywords of `adviser`; see
+        `Adviser.answer_schema`. Nothing is retrained for it."""
+        from .batches import answer_schema
+
+        return answer_schema(self, **question)
 
     def _own_models(self, retrained: Any, refit: Any, models: int | None, **how: Any) -> Any:
         """The ensemble of models that the user retrained, or retrains now."""
@@ -536,7 +546,27 @@ class Explainer:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
+        model, schema = self._given["model"], self._given["schema"]
+        if isinstance(model, bytes) and b"location" in model:
+            try:
+                _native.Model(model, logits=bool(self._given["logits"]))
+            except ModelError as problem:
+                if "external data" in str(problem):
+                    raise ModelError(
+                        f"{problem}; to pickle the explainer, save the model as a single file"
+                    ) from None
+        if schema is not None and "file" in schema.to_dict().get("split", {}):
+            raise SchemaError(
+                "the schema takes its split from another file, which cannot be pickled; expected "
+                "a split by a column of the data"
+            )
         return (_remade, (type(self), self._given, self.framework, self.fingerprint))
+
+
+def _content(data: Any) -> Any:
+    """Rows, with the content of a file in place of its path: another process, on another machine,
+    makes the explainer from it."""
+    return _native.Table.read(os.fspath(data)) if isinstance(data, (str, os.PathLike)) else data
 
 
 def _ensembles() -> type:

@@ -39,8 +39,8 @@ def record(
     """Records the promises in files of answers, as `tyrex ledger record` does.
 
     `ledger` is a file, created if there is none, or the URL of a PostgreSQL database. `files` are
-    Parquet, CSV or JSON lines: one, several, a folder that Spark or Ray wrote, or a pattern such as
-    `"answers/*.parquet"`. The answers are those of an adviser with `promises=True`, and `subject`
+    Parquet, CSV or JSON lines: one, several, a folder that Spark or Ray wrote, with the folders of
+    its partitions, or a pattern such as `"answers/*.parquet"`. The answers are those of an adviser with `promises=True`, and `subject`
     is the column that names the subject of each. In any order and any number of times, every
     promise is recorded once.
     """
@@ -53,13 +53,10 @@ def record(
 
 
 def _found(path: str) -> list[str]:
-    if os.path.isdir(path):
-        # Engines add files of their own, such as _SUCCESS.
-        found = sorted(glob.glob(os.path.join(glob.escape(path), "*.parquet")))
-    elif any(sign in path for sign in "*?[") and not os.path.exists(path):
-        found = sorted(glob.glob(path))
-    else:
+    """The files of a pattern; other paths as they are."""
+    if not any(sign in path for sign in "*?[") or os.path.exists(path):
         return [path]
+    found = sorted(glob.glob(path, recursive=True))
     if not found:
         raise DataError(f"{path}: found no file, expected Parquet files of answers")
     return found

@@ -1,16 +1,20 @@
 """tyrex in MLflow: advisers are kept, loaded, served and used in Spark as models.
 
-A model of this flavour is a folder with these artifacts:
+A model of this flavour is a folder with these artifacts, if the adviser has them:
 
 | file | content |
 |---|---|
-| `explainer.pickle` | the model, its reference and its schema, as they were given |
-| `schema.toml` | the schema, to read |
-| `question.json` | the question, with its promise |
+| `model.onnx` (`.json`, `.ubj`, `.txt`) | the model's file |
+| `reference.csv` | the rows that were given with the model |
+| `schema.toml` | the schema |
+| `question.json` | the question, with its method and its seed |
+| `promise.json` | the promise, and whether and for how long answers carry promises to record |
 | `models/SET-NUMBER.onnx`, `likeness.json` | the models that were retrained for the promise |
-| `ensemble.pickle` | the ensemble, if one was given |
+| `ensemble/` | the ensemble that was given, as `Ensemble.save` writes it |
+| `explainer.pickle` | how the parts make the explainer, and models and tables of other packages |
 
-Its function takes rows and returns the answers, as `Adviser.explain_batches` does.
+Its function takes rows and returns the answers, as `Adviser.explain_batches` does. Promises that
+answers carry begin when the function answers.
 """
 
 from __future__ import annotations
@@ -21,11 +25,13 @@ import pickle
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from .batches import Adviser
+from . import _native
+from .batches import Adviser, Promises
 from .errors import ParameterError, need
 from .explainer import Explainer
+from .robustness import Ensemble
 
 if TYPE_CHECKING:
     import mlflow
@@ -33,6 +39,8 @@ if TYPE_CHECKING:
     from mlflow.models import ModelSignature
 
 need("mlflow", "for tyrex.mlflow", install="tyrex[mlflow]")
+# MLflow needs it, so it is there.
+import cloudpickle  # noqa: E402
 
 __all__ = ["load_model", "log_model", "save_model"]
 
@@ -148,6 +156,8 @@ class _Function:
         import pandas as pd
         import pyarrow as pa
 
+        # A function that is served may be older than the promises hold.
+        self.adviser.renew()
         on_error = str((params or {}).get("on_error") or "row")
         rows = pd.DataFrame(model_input).reset_index(drop=True)
         table = pa.Table.from_pandas(rows, preserve_index=False)
@@ -179,22 +189,36 @@ def _signature(own: Adviser, key: dict[str, str]) -> ModelSignature:
 
 
 def _write(own: Adviser, folder: Path, key: list[str]) -> None:
-    import cloudpickle
-
     explainer, question, training, ensemble, promises = own._given
     (folder / "models").mkdir(parents=True)
-    (folder / "explainer.pickle").write_bytes(cloudpickle.dumps(explainer))
+    (folder / "reference.csv").write_bytes(explainer._source.table.to_csv())
+    model = explainer._given["model"]
+    if not isinstance(model, bytes) and explainer.kind == "network":
+        (folder / "model.onnx").write_bytes(explainer.to_onnx())
+    with (folder / "explainer.pickle").open("wb") as file:
+        _Pickler(file, folder, model).dump(explainer)
     (folder / "schema.toml").write_text(explainer.schema.to_toml(), encoding="utf-8")
-    document = {
-        "question": json.loads(question),
-        "settled": json.loads(own._native.question),
-        "training": None if training is None else json.loads(training),
-        "promises": promises,
-        "key": key,
-    }
-    (folder / "question.json").write_text(json.dumps(document, indent=2), encoding="utf-8")
+    settled = json.loads(own._native.question)
+    _dump(
+        folder / "question.json",
+        {
+            "question": json.loads(question),
+            "settled": settled,
+            "training": None if training is None else json.loads(training),
+            "key": key,
+        },
+    )
+    _dump(
+        folder / "promise.json",
+        {
+            "probability": settled.get("promise"),
+            "confidence": settled.get("confidence"),
+            "recorded": promises is not None,
+            "holds": None if promises is None else promises.holds,
+        },
+    )
     if ensemble is not None:
-        (folder / "ensemble.pickle").write_bytes(cloudpickle.dumps(ensemble))
+        ensemble.save(folder / "ensemble")
     likeness, sets = own._native.models() or (None, [])
     if likeness is not None:
         (folder / "likeness.json").write_text(likeness, encoding="utf-8")
@@ -205,26 +229,69 @@ def _write(own: Adviser, folder: Path, key: list[str]) -> None:
 
 def _read(folder: Path) -> tuple[Adviser, list[str]]:
     document = json.loads((folder / "question.json").read_text(encoding="utf-8"))
-    explainer = pickle.loads((folder / "explainer.pickle").read_bytes())
-    ensemble, given = None, folder / "ensemble.pickle"
-    if given.exists():
-        ensemble = pickle.loads(given.read_bytes())
+    promise = json.loads((folder / "promise.json").read_text(encoding="utf-8"))
+    with (folder / "explainer.pickle").open("rb") as file:
+        explainer = _Unpickler(file, folder).load()
+    given = folder / "ensemble"
+    ensemble = Ensemble.load(explainer, given) if given.exists() else None
     sets: dict[str, list[bytes]] = {}
     for file in sorted((folder / "models").glob("*.onnx")):
         sets.setdefault(file.name.split("-")[0], []).append(file.read_bytes())
     likeness = folder / "likeness.json"
     known = likeness.read_text(encoding="utf-8") if likeness.exists() else None
-    training, promises = document["training"], document["promises"]
+    training = document["training"]
     own = Adviser(
         explainer,
         json.dumps(document["question"]),
         training=None if training is None else json.dumps(training),
         ensemble=ensemble,
-        promises=promises and (promises[0], promises[1]),
+        promises=Promises.from_now(promise["holds"]) if promise["recorded"] else None,
         models=(known, list(sets.values())) if sets else None,
         progress=False,
     )
     return own, document["key"]
+
+
+class _Pickler(cloudpickle.Pickler):
+    """Pickles an explainer, with the file of its model and its rows as files beside the pickle."""
+
+    def __init__(self, file: BinaryIO, folder: Path, model: Any) -> None:
+        super().__init__(file)
+        self._folder, self._model = folder, model
+
+    def persistent_id(self, part: Any) -> str | None:
+        if isinstance(part, _native.Table):
+            name, content = "reference.csv", part.to_csv()
+        elif part is self._model and isinstance(part, bytes):
+            name, content = f"model.{_ending(part)}", part
+        else:
+            return None
+        (self._folder / name).write_bytes(content)
+        return name
+
+
+class _Unpickler(pickle.Unpickler):
+    """Reads what `_Pickler` writes."""
+
+    def __init__(self, file: BinaryIO, folder: Path) -> None:
+        super().__init__(file)
+        self._folder = folder
+
+    def persistent_load(self, name: str) -> Any:
+        content = (self._folder / name).read_bytes()
+        return _native.Table.of_csv(name, content) if name.endswith(".csv") else content
+
+
+def _ending(model: bytes) -> str:
+    """The end of the name that a model's file has in its own package."""
+    start = model[:64].removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not start.startswith(b"{"):
+        return "txt" if start.startswith(b"tree") else "onnx"
+    return "ubj" if start[1:2] in (b"L", b"l", b"I", b"U", b"i") else "json"
+
+
+def _dump(path: Path, document: dict[str, Any]) -> None:
+    path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 
 def _version() -> str:

@@ -47,8 +47,9 @@ class Actor:
     ) -> dict[str, Any]:
         """The arguments of the constructor; the work is put into the object store once."""
         import ray
+        from ray import cloudpickle
 
-        own = Packed(work)
+        own = Packed(work, cloudpickle)
         kept = [key] if isinstance(key, str) else list(key)
         return {
             "content": ray.put(own.content),
@@ -73,7 +74,7 @@ def explain(
     workers: int | tuple[int, int] | None = None,
     on_error: str = "row",
     batch_size: int = BATCH,
-    question: Mapping[str, Any] | None = None,
+    **question: Any,
 ) -> Dataset:
     """Answers to the rows of a data set, a row for every row.
 
@@ -83,7 +84,7 @@ def explain(
     The tasks that make the rows need a CPU too. With `on_error="raise"` a row that cannot be read
     ends the job.
     """
-    own = work_of(work, Adviser, lambda explainer: explainer.adviser(**(question or {})))
+    own = work_of(work, Adviser, lambda explainer: explainer.adviser(**question))
     return _mapped(ds, own, key, workers, on_error, batch_size)
 
 
@@ -188,8 +189,9 @@ def _mapped(
 
 def _retrained(own: Retraining) -> dict[int, bytes]:
     import ray
+    from ray import cloudpickle
 
-    packed = Packed(own)
+    packed = Packed(own, cloudpickle)
     content = ray.put(packed.content)
     made: Callable[..., Any] = ray.remote(num_cpus=1)(_made).remote
     tasks = range(len(own.tasks))

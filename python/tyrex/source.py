@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -63,7 +64,9 @@ class Source:
             table = native.table()
             return cls(_frame_of(table), table, native.schema.label, native)
         if isinstance(data, (str, os.PathLike)):
-            table = _native.Table.read(os.fspath(data))
+            data = _native.Table.read(os.fspath(data))
+        if isinstance(data, _native.Table):
+            table = data
             frame = _frame_of(table)
         else:
             frame = Frame.of(data)
@@ -156,6 +159,18 @@ class Source:
             end: self.restored({change["feature"]: change[end]})[change["feature"]]
             for end in ("from", "to")
         }
+
+
+def table_of(source: str, content: bytes) -> _native.Table:
+    """A table from its CSV; what a pickled table calls."""
+    return _native.Table.of_csv(source, content)
+
+
+def _parts(table: _native.Table) -> tuple[Any, ...]:
+    return (table_of, (table.source, table.to_csv()))
+
+
+copyreg.pickle(_native.Table, _parts)
 
 
 def _each(levels: Iterable[Any]) -> list[Any]:

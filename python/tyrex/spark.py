@@ -8,7 +8,7 @@ Python process unpacks the work once and uses one thread per task.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .batches import Adviser, Auditor, Batchwise, Certifier, Gauge, Models
 from .errors import ParameterError, need
@@ -126,7 +126,8 @@ def _mapped(df: DataFrame, work: Batchwise, key: str | Iterable[str], on_error: 
             )
     if on_error not in ("row", "raise"):
         raise ParameterError(f"parameter `on_error` is {on_error!r}, expected row or raise")
-    content, digest = _sent(df.sparkSession, work)
+    # Spark releases it itself when no DataFrame needs it: they are lazy, and made of each other.
+    digest, content, _ = _sent(df.sparkSession, work)
 
     def answered(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         yield from unpacked(content(), digest).lines(batches, key=kept, on_error=on_error)
@@ -141,7 +142,7 @@ def _retrained(spark: SparkSession, own: Retraining) -> dict[int, bytes]:
     tasks = len(own.tasks)
     if not tasks:
         return {}
-    content, digest = _sent(spark, own)
+    digest, content, release = _sent(spark, own)
 
     def made(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         for batch in batches:
@@ -149,17 +150,30 @@ def _retrained(spark: SparkSession, own: Retraining) -> dict[int, bytes]:
             files = [retraining(content(), digest).made(task) for task in ids]
             yield pyarrow.record_batch({"id": ids, "model": pyarrow.array(files, pyarrow.binary())})
 
-    rows = spark.range(0, tasks, 1, tasks).mapInArrow(made, "id long, model binary").collect()
+    try:
+        rows = spark.range(0, tasks, 1, tasks).mapInArrow(made, "id long, model binary").collect()
+    finally:
+        release()
     return {row["id"]: bytes(row["model"]) for row in rows}
 
 
-def _sent(spark: SparkSession, work: Any) -> tuple[Callable[[], bytes], str]:
+class _Sent(NamedTuple):
+    """Work on its way to executors: its digest, how they get it, and how it is released."""
+
+    digest: str
+    content: Callable[[], bytes]
+    release: Callable[[], None]
+
+
+def _sent(spark: SparkSession, work: Any) -> _Sent:
     """How executors get the work: broadcast once to each, or with every task where the session is a
     remote one, which cannot broadcast."""
-    packed = Packed(work)
+    from pyspark import cloudpickle
+
+    packed = Packed(work, cloudpickle)
     content = packed.content
     # The class itself cannot be asked: PySpark chooses it by how it was started.
     if "connect" in type(spark).__module__:
-        return (lambda: content), packed.digest
+        return _Sent(packed.digest, lambda: content, lambda: None)
     sent = spark.sparkContext.broadcast(content)
-    return (lambda: sent.value), packed.digest
+    return _Sent(packed.digest, lambda: sent.value, sent.destroy)

@@ -6,10 +6,10 @@ Spark and Ray start the processes; this module has what is the same for both.
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import pickle
 from collections.abc import Mapping
+from types import ModuleType
 from typing import Any
 
 from . import _native
@@ -27,12 +27,10 @@ _KEPT = 4
 
 
 class Packed:
-    """Work as bytes, with their digest."""
+    """Work as bytes, with their digest. `pickler` is the engine's own cloudpickle, with which
+    functions travel too: Spark and Ray each have a copy of it."""
 
-    def __init__(self, work: Batchwise | Retraining) -> None:
-        # Spark and Ray bring cloudpickle: models that are functions travel too.
-        with_functions = importlib.util.find_spec("cloudpickle") is not None
-        pickler: Any = importlib.import_module("cloudpickle") if with_functions else pickle
+    def __init__(self, work: Batchwise | Retraining, pickler: ModuleType) -> None:
         self.content: bytes = pickler.dumps(work)
         self.digest = hashlib.sha256(self.content).hexdigest()
 

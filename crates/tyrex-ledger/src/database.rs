@@ -34,6 +34,10 @@ const CONNECTIONS: u32 = 8;
 /// Connections of one process that write. They are apart, so that reads do not wait while all of
 /// these wait for a lock.
 const WRITERS: u32 = 4;
+/// The size of a SQLite file that a writer keeps in memory, in KiB with a minus sign. The index of
+/// random ids is read at every place; with SQLite's default of 2 MiB, a large one would be read from
+/// the disk.
+const WRITE_CACHE: &str = "-65536";
 /// The bytes that must fit on the disk of a SQLite file.
 const ROOM: usize = 1 << 18;
 /// The table of applied migrations.
@@ -446,7 +450,8 @@ async fn open_file(path: &Path, shown: &str, opening: Opening) -> Result<[Sqlite
     };
     // A statement that writes is an error on a connection that reads.
     let reading = options.clone().pragma("query_only", "ON");
-    Ok([pool(CONNECTIONS, reading), pool(WRITERS, options)])
+    let writing = options.pragma("cache_size", WRITE_CACHE);
+    Ok([pool(CONNECTIONS, reading), pool(WRITERS, writing)])
 }
 
 /// The options for a file, or a folder, that this user may only read. The tables of the ledger are

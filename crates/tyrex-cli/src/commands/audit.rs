@@ -77,9 +77,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &AuditArgs) -> anyhow::Result
             has_only_promises: rows.is_none() && args.reference.is_none(),
         })
         .collect();
-    let report = with_progress(context, &gate, args.part, &candidates, &promises)?;
-    // The report has them too.
-    drop((candidates, promises));
+    let report = with_progress(context, &gate, args.part, &candidates, promises)?;
     shown_and_written(
         context,
         &report,
@@ -260,7 +258,7 @@ fn with_progress(
     gate: &Gate,
     part: Option<RepairPart>,
     candidates: &[GateCandidate<'_>],
-    promises: &[WrittenPromise],
+    promises: Vec<WrittenPromise>,
 ) -> tyrex::Result<GateReport> {
     let progress = context.progress("auditing", Unit::Rows);
     let done = AtomicU64::new(0);

@@ -1,14 +1,15 @@
 //! `tyrex ledger`
 
 use std::io::IsTerminal as _;
+use std::ops::ControlFlow;
 
 use serde::Serialize;
 use tyrex::certificate::at_least;
-use tyrex::data::{Table, TableReader};
+use tyrex::data::Table;
 use tyrex::explain::PromisedProbability;
 use tyrex_ledger::database::Database;
 use tyrex_ledger::ledger::{
-    self, Closing, Content, Entry, Filter, Forgotten, Given, Head, Ledger, Promised,
+    self, AnswerFiles, Closing, Content, Entry, Filter, Forgotten, Given, Head, Ledger, Promised,
     RecordedAnswers, Timestamp, Uuid, Verification,
 };
 
@@ -132,30 +133,20 @@ pub(crate) fn export(context: &mut Context<'_>, args: &LedgerExportArgs) -> anyh
 }
 
 pub(crate) fn record(context: &mut Context<'_>, args: &LedgerRecordArgs) -> anyhow::Result<()> {
-    for file in &args.files {
-        // Refused now, and not after the files before it were recorded.
-        let names = [&args.subject_column, "status", "promise"];
-        let mut reader = TableReader::open(file, 1)?;
-        if let Some(table) = reader.next().transpose()? {
-            names.iter().try_for_each(|name| table.column(name).map(|_| ()))?;
-        }
-    }
+    let answers = AnswerFiles::check(&args.files, &args.subject_column)?;
     let ledger =
         Ledger::new(block_on(Database::open(&named_address(args.ledger.ledger.as_deref())?))??);
     let progress = context.progress("recording", Unit::Rows);
-    let mut all = RecordedAnswers::default();
-    for file in &args.files {
-        let before = all.answers;
-        let watch = |so_far: &RecordedAnswers| {
-            progress.at(before + so_far.answers, 0, String::new());
-        };
-        let work = ledger.record_answers(file, &args.subject_column, watch);
-        all.add(&interrupt::whole(|| block_on(work))??);
-    }
+    let work = ledger.record_answers(&answers, |so_far| {
+        progress.at(so_far.answers, answers.rows().unwrap_or(0), String::new());
+        // An interrupt takes effect between two transactions.
+        if interrupt::requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    let all = interrupt::whole(|| block_on(work))??;
     progress.finish();
     context.printer.show(&RecordAnswersReport {
         ledger: ledger.database().address().to_owned(),
-        files: args.files.len(),
+        files: answers.files().len(),
         recorded: all,
         head: block_on(ledger.head())??,
     })?;

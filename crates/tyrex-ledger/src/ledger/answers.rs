@@ -14,7 +14,8 @@
 //! is random, the same for all answers of one run, and not in the ledger: an id stays when personal
 //! data is erased, and without the salt a guess cannot be tested against it.
 
-use std::path::Path;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -46,37 +47,110 @@ pub struct RecordedAnswers {
     pub without: u64,
 }
 
-impl RecordedAnswers {
-    /// Adds those of another file.
-    pub fn add(&mut self, other: &Self) {
-        self.answers += other.answers;
-        self.recorded += other.recorded;
-        self.already += other.already;
-        self.without += other.without;
+/// Files of answers that can be recorded, as far as their first row shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnswerFiles {
+    files: Vec<PathBuf>,
+    subject: String,
+    rows: Option<u64>,
+}
+
+impl AnswerFiles {
+    /// Files, and folders of Parquet files as Spark and Ray write them, with the folders in them.
+    /// `subject` is the column that names the subjects. A file without the columns of promises is an
+    /// error, now and not after others were recorded.
+    pub fn check(paths: &[impl AsRef<Path>], subject: &str) -> Result<Self> {
+        let mut files = Vec::new();
+        for path in paths.iter().map(AsRef::as_ref) {
+            let known = files.len();
+            if path.is_dir() {
+                parts(path, &mut files)?;
+                files[known..].sort_unstable();
+            } else {
+                files.push(path.to_owned());
+            }
+            if files.len() == known {
+                let problem = "found no file, expected Parquet files of answers".to_owned();
+                return Err(tyrex::Error::Table { file: path.to_owned(), problem }.into());
+            }
+        }
+        let mut rows = Some(0_u64);
+        for file in &files {
+            let mut reader = TableReader::open_columns(file, 1, &columns(subject))?;
+            let own = reader.declared_rows();
+            rows = rows.zip(own).map(|(before, own)| before.saturating_add(own));
+            if let Some(table) = reader.next().transpose()? {
+                NewPromise::of_answers(&table, subject)?;
+            }
+        }
+        Ok(Self { files, subject: subject.to_owned(), rows })
+    }
+
+    /// The files, in the order of recording.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
+    /// The number of answers, if all files say it.
+    pub fn rows(&self) -> Option<u64> {
+        self.rows
     }
 }
 
+/// The Parquet files in a folder and its folders, without those that engines write for themselves,
+/// such as `_SUCCESS`.
+fn parts(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    let failed = |source| tyrex::Error::Io { action: "read", path: folder.to_owned(), source };
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let path = entry.path();
+        if entry.file_name().as_encoded_bytes().starts_with(b"_")
+            || entry.file_name().as_encoded_bytes().starts_with(b".")
+        {
+            continue;
+        }
+        // Links to folders are not followed: they could form a circle.
+        if entry.file_type().map_err(failed)?.is_dir() {
+            parts(&path, files)?;
+        } else if path.extension().is_some_and(|ending| ending == "parquet") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// The columns of a file that are read.
+fn columns(subject: &str) -> [&str; 7] {
+    [subject, "status", "promise", "holds_until", "parameters", "model", "salt"]
+}
+
 impl Ledger {
-    /// Records the promises in a file of answers, some thousand at a time; those that were recorded
-    /// before an error stay. `subject` is the column that names the subjects.
+    /// Records the promises in files of answers, some thousand at a time; those that were recorded
+    /// before an error stay.
     ///
-    /// `watch` is called with the answers read so far.
+    /// `watch` is called with the answers read so far, between two transactions; a `Break` ends the
+    /// work there. Run again, it records the rest.
     pub async fn record_answers(
         &self,
-        file: &Path,
-        subject: &str,
-        mut watch: impl FnMut(&RecordedAnswers),
+        answers: &AnswerFiles,
+        mut watch: impl FnMut(&RecordedAnswers) -> ControlFlow<()>,
     ) -> Result<RecordedAnswers> {
         let mut recorded = RecordedAnswers::default();
-        for table in TableReader::open(file, ROWS)? {
-            let table = table?;
-            let promises = NewPromise::of_answers(&table, subject)?;
-            recorded.answers += table.rows() as u64;
-            recorded.without += (table.rows() - promises.len()) as u64;
-            for each in self.record(&promises).await? {
-                *(if each.already { &mut recorded.already } else { &mut recorded.recorded }) += 1;
+        for file in &answers.files {
+            for table in TableReader::open_columns(file, ROWS, &columns(&answers.subject))? {
+                let table = table?;
+                let promises = NewPromise::of_answers(&table, &answers.subject)?;
+                recorded.answers += table.rows() as u64;
+                recorded.without += (table.rows() - promises.len()) as u64;
+                for each in self.record(&promises).await? {
+                    let count =
+                        if each.already { &mut recorded.already } else { &mut recorded.recorded };
+                    *count += 1;
+                }
+                if watch(&recorded).is_break() {
+                    return Ok(recorded);
+                }
             }
-            watch(&recorded);
         }
         Ok(recorded)
     }
@@ -95,7 +169,22 @@ impl NewPromise {
                 ),
             })
         };
-        let subjects = table.column(subject)?;
+        for name in columns(subject) {
+            if table.columns().iter().any(|own| own.repeats() == Some(name)) {
+                return Err(tyrex::Error::Table {
+                    file: table.source().to_owned(),
+                    problem: format!("there are several columns `{name}`, expected one"),
+                }
+                .into());
+            }
+        }
+        let subjects = table.columns().iter().find(|own| own.name() == subject);
+        let subjects = subjects.ok_or_else(|| tyrex::Error::Table {
+            file: table.source().to_owned(),
+            problem: format!(
+                "no column `{subject}`, expected the column of the answers that names the subjects"
+            ),
+        })?;
         let (status, promise) = (column("status")?, column("promise")?);
         let (until, parameters, model) =
             (column("holds_until")?, column("parameters")?, column("model")?);

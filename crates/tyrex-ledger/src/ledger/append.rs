@@ -1,9 +1,11 @@
 //! Appending to the ledger. Apart from erasure, nothing else changes it.
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use sqlx::QueryBuilder;
 use tyrex::choice::Choice as _;
 use uuid::Uuid;
 
@@ -12,8 +14,11 @@ use super::entry::{CHANGED, Closing, Kind, Status, written};
 use super::error::{Error, Result};
 use super::promise::NewPromise;
 use super::{Ledger, Recorded};
-use crate::database::{Database, Transaction, from_row, sql};
+use crate::database::{Database, Transaction, from_row, on, sql};
 use crate::new_id;
+
+/// The promises that one statement looks up or writes. SQLite allows 32766 parameters.
+const TOGETHER: usize = 256;
 
 /// How long to retry after a lost connection.
 const RETRIES: Duration = Duration::from_secs(30);
@@ -34,12 +39,34 @@ impl Ledger {
 
     async fn try_record(&self, promises: &[NewPromise]) -> Result<Vec<Recorded>> {
         let mut append = Append::begin(&self.database).await?;
-        let mut recorded = Vec::with_capacity(promises.len());
-        for promise in promises {
-            recorded.push(match append.find(promise.id).await? {
-                Some(found) => found.checked(promise)?,
-                None => append.promise(promise).await?,
-            });
+        let mut recorded: Vec<Recorded> = Vec::with_capacity(promises.len());
+        // Where each new one is in the list.
+        let mut new: HashMap<Uuid, usize> = HashMap::new();
+        for some in promises.chunks(TOGETHER) {
+            let mut present = append.find_all(some.iter().map(|each| each.id)).await?;
+            let mut entries = Vec::with_capacity(some.len());
+            for promise in some {
+                let twice =
+                    new.get(&promise.id).map(|&place| (&promises[place], recorded[place].clone()));
+                recorded.push(match (twice, present.remove(&promise.id)) {
+                    (Some((first, own)), _) if first == promise => {
+                        Recorded { already: true, ..own }
+                    }
+                    (Some(_), _) => return Err(Error::Taken(promise.id)),
+                    (None, Some(found)) => {
+                        let own = found.checked(promise)?;
+                        present.insert(promise.id, found);
+                        own
+                    }
+                    (None, None) => {
+                        new.insert(promise.id, recorded.len());
+                        let (own, entry) = append.promise(promise)?;
+                        entries.push(entry);
+                        own
+                    }
+                });
+            }
+            append.write(&entries).await?;
         }
         append.commit().await?;
         Ok(recorded)
@@ -105,6 +132,14 @@ pub(super) struct Append {
     hash: Hash,
 }
 
+/// An entry to be written, and its personal data if it is a promise.
+#[derive(Debug)]
+struct NewEntry {
+    line: Line,
+    hash: Hash,
+    payload: Option<Payload>,
+}
+
 /// An existing entry.
 #[derive(Debug)]
 pub(super) struct Present {
@@ -116,8 +151,8 @@ pub(super) struct Present {
 from_row!(Present { hash, subject, document, ..line });
 
 impl Present {
-    /// Whether it equals this promise.
-    fn checked(self, promise: &NewPromise) -> Result<Recorded> {
+    /// What was recorded, if it equals this promise.
+    fn checked(&self, promise: &NewPromise) -> Result<Recorded> {
         let line = &self.line;
         let same_text = |stored: Option<&str>, new: &str| {
             // The text of numbers and the order of keys may differ.
@@ -177,18 +212,37 @@ impl Append {
 
     /// The entry with this id, if it exists.
     pub(super) async fn find(&mut self, id: Uuid) -> Result<Option<Present>> {
-        let id = id.to_string();
-        let found: Option<Present> = sql!(fetch_optional in self.transaction;
-            "SELECT e.*, p.subject, p.document FROM entries e \
-             LEFT JOIN payloads p ON p.sequence = e.sequence WHERE e.id = $1",
-            id)?;
-        match found {
-            // Also if an index that was exchanged leads to another entry.
-            Some(Present { line, hash, .. }) if line.hash().0 != *hash => {
-                Err(Error::Damaged { sequence: line.sequence as u64, problem: CHANGED.to_owned() })
+        Ok(self.find_all(std::iter::once(id)).await?.remove(&id))
+    }
+
+    /// The entries with these ids, of those that exist.
+    async fn find_all(
+        &mut self,
+        ids: impl Iterator<Item = Uuid>,
+    ) -> Result<HashMap<Uuid, Present>> {
+        let found: Vec<Present> = on!(self.transaction.executor(), own => {
+            let mut query = QueryBuilder::new(
+                "SELECT e.*, p.subject, p.document FROM entries e \
+                 LEFT JOIN payloads p ON p.sequence = e.sequence WHERE e.id IN (",
+            );
+            let mut list = query.separated(", ");
+            for id in ids {
+                list.push_bind(id.to_string());
             }
-            found => Ok(found),
-        }
+            query.push(")");
+            query.build_query_as().fetch_all(own).await
+        })?;
+        let checked = |present: Present| {
+            let Present { line, hash, .. } = &present;
+            let damaged =
+                Error::Damaged { sequence: line.sequence as u64, problem: CHANGED.to_owned() };
+            // Also if an index that was exchanged leads to another entry.
+            if line.hash().0 != **hash {
+                return Err(damaged);
+            }
+            Ok((Uuid::parse_str(&line.id).map_err(|_| damaged)?, present))
+        };
+        found.into_iter().map(checked).collect()
     }
 
     /// How a promise was closed, if it was.
@@ -199,18 +253,16 @@ impl Append {
         Ok(name.and_then(|name| Status::of_word(&name)))
     }
 
-    async fn promise(&mut self, promise: &NewPromise) -> Result<Recorded> {
+    /// The next entry, a promise, to be written.
+    fn promise(&mut self, promise: &NewPromise) -> Result<(Recorded, NewEntry)> {
         let payload = Payload::new(&promise.subject, promise.text()?)?;
         let mut line = self.line(promise.id, Kind::Promise);
         line.model = Some(promise.model.clone());
         line.request = Some(promise.request.to_string());
         line.holds_until = promise.holds_until.map(written);
         line.commitment = Some(payload.commitment().0.to_vec());
-        let recorded = self.add(line).await?;
-        sql!(execute in self.transaction;
-            "INSERT INTO payloads (sequence, salt, subject, document) VALUES ($1, $2, $3, $4)",
-            self.count, &payload.salt, &payload.subject, &payload.document)?;
-        Ok(recorded)
+        let (recorded, hash) = self.follow(&line)?;
+        Ok((recorded, NewEntry { line, hash, payload: Some(payload) }))
     }
 
     /// The next entry, without content.
@@ -233,27 +285,68 @@ impl Append {
 
     /// Adds the next entry.
     pub(super) async fn add(&mut self, line: Line) -> Result<Recorded> {
+        let (recorded, hash) = self.follow(&line)?;
+        self.write(&[NewEntry { line, hash, payload: None }]).await?;
+        Ok(recorded)
+    }
+
+    /// Makes this the last entry of the chain; [`write`](Self::write) has to follow.
+    fn follow(&mut self, line: &Line) -> Result<(Recorded, Hash)> {
         let hash = line.hash();
-        sql!(execute in self.transaction;
-            "INSERT INTO entries (sequence, id, time, kind, model, request, holds_until, \
-             commitment, closes, closed_as, forgets, previous, hash) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
-            line.sequence, &line.id, &line.time, &line.kind, &line.model, &line.request,
-            &line.holds_until, &line.commitment, line.closes, &line.closed_as, &line.forgets,
-            &line.previous, hash.0.to_vec())?;
         self.count = line.sequence;
         self.hash = hash;
         let damaged = |_| Error::Damaged {
             sequence: line.sequence as u64,
             problem: "it cannot be read back".to_owned(),
         };
-        Ok(Recorded {
+        let recorded = Recorded {
             id: Uuid::parse_str(&line.id).unwrap_or_default(),
             sequence: line.sequence as u64,
             time: line.time.parse().map_err(damaged)?,
             hash,
             already: false,
-        })
+        };
+        Ok((recorded, hash))
+    }
+
+    /// Writes entries with one statement, and their personal data with another.
+    async fn write(&mut self, entries: &[NewEntry]) -> Result<()> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        on!(self.transaction.executor(), own => {
+            let mut query = QueryBuilder::new(
+                "INSERT INTO entries (sequence, id, time, kind, model, request, holds_until, \
+                 commitment, closes, closed_as, forgets, previous, hash) ",
+            );
+            query.push_values(entries, |mut row, NewEntry { line, hash, .. }| {
+                row.push_bind(line.sequence).push_bind(&line.id).push_bind(&line.time);
+                row.push_bind(&line.kind).push_bind(&line.model).push_bind(&line.request);
+                row.push_bind(&line.holds_until).push_bind(&line.commitment);
+                row.push_bind(line.closes).push_bind(&line.closed_as).push_bind(&line.forgets);
+                row.push_bind(&line.previous).push_bind(hash.0.to_vec());
+            });
+            query.build().execute(own).await.map(drop)
+        })?;
+        let mut payloads = Vec::with_capacity(entries.len());
+        payloads.extend(
+            entries.iter().filter_map(|NewEntry { line, payload, .. }| {
+                Some((line.sequence, payload.as_ref()?))
+            }),
+        );
+        if payloads.is_empty() {
+            return Ok(());
+        }
+        on!(self.transaction.executor(), own => {
+            let mut query =
+                QueryBuilder::new("INSERT INTO payloads (sequence, salt, subject, document) ");
+            query.push_values(payloads, |mut row, (sequence, payload)| {
+                row.push_bind(sequence).push_bind(&payload.salt);
+                row.push_bind(&payload.subject).push_bind(&payload.document);
+            });
+            query.build().execute(own).await.map(drop)
+        })?;
+        Ok(())
     }
 
     pub(super) async fn commit(mut self) -> Result<()> {

@@ -18,7 +18,7 @@ mod table;
 mod values;
 mod verify;
 
-pub use answers::RecordedAnswers;
+pub use answers::{AnswerFiles, RecordedAnswers};
 pub use chain::Hash;
 pub use entry::{Closing, Content, Document, Entry, Given, Kind, Promised, Status};
 pub use error::{Error, Result};

@@ -42,7 +42,7 @@ macro_rules! entries {
 }
 
 /// Open promises that are read together.
-const PAGE: usize = 4096;
+const PAGE: u64 = 4096;
 
 /// A filter of entries. The default is every promise.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -122,19 +122,25 @@ impl Ledger {
         if let Some(problem) = Check::new(None).run(&mut snapshot).await?.problem {
             return Err(problem.into());
         }
-        check_endings(&mut snapshot).await?;
+        let closed = check_endings(&mut snapshot).await?;
         // All pages are of the same moment.
-        let now = Timestamp::now();
-        let mut after = None;
+        let now = written(Timestamp::now());
+        let mut after = 0;
         loop {
-            let status = Some(Status::Open);
-            let filter = Filter { status, after, limit: Some(PAGE), ..Filter::default() };
-            let page = page(&mut snapshot, &filter, now).await?;
-            let full = page.len() == PAGE;
+            // Closings were read once, above: a statement that joins them reads all for each page.
+            let page: Vec<Found> = sql!(fetch_all in snapshot;
+                "SELECT e.*, p.salt, p.subject, p.document, 'open' AS status FROM entries e \
+                 JOIN payloads p ON p.sequence = e.sequence \
+                 WHERE e.kind = 'promise' AND e.sequence > $1 ORDER BY e.sequence LIMIT $2",
+                after, whole(PAGE))?;
+            let full = page.len() as u64 == PAGE;
             for found in page {
-                let entry = found.entry()?;
-                after = Some(entry.sequence);
-                take(entry);
+                let line = &found.line;
+                after = line.sequence;
+                let is_over = line.holds_until.as_ref().is_some_and(|until| *until <= now);
+                if !is_over && !closed.contains(&after) {
+                    take(found.entry()?);
+                }
             }
             if !full {
                 break;
@@ -160,14 +166,6 @@ impl Ledger {
 
 /// The entries of a snapshot that match a filter.
 async fn listed(snapshot: &mut Transaction, filter: &Filter) -> Result<Vec<Entry>> {
-    let found = page(snapshot, filter, Timestamp::now()).await?;
-    // All promises, not only those found: one that only seems forgotten could be open.
-    check_endings(snapshot).await?;
-    found.into_iter().map(Found::entry).collect()
-}
-
-/// The entries that match a filter, with their status at a time, as stored.
-async fn page(snapshot: &mut Transaction, filter: &Filter, now: Timestamp) -> Result<Vec<Found>> {
     let found: Vec<Found> = sql!(fetch_all in snapshot;
         entries!(
          "WHERE ($2 OR kind = 'promise') \
@@ -179,19 +177,21 @@ async fn page(snapshot: &mut Transaction, filter: &Filter, now: Timestamp) -> Re
          AND sequence > $7 \
          ORDER BY sequence LIMIT $8"
          ),
-        written(now), filter.all_kinds, filter.status.map(Status::name),
+        written(Timestamp::now()), filter.all_kinds, filter.status.map(Status::name),
         filter.subject.as_deref(), filter.model.as_deref(), filter.since.map(written),
         filter.after.map_or(0, whole),
         filter.limit.map_or(i64::MAX, |limit| whole(limit as u64)))?;
-    Ok(found)
+    // All promises, not only those found: one that only seems forgotten could be open.
+    check_endings(snapshot).await?;
+    found.into_iter().map(Found::entry).collect()
 }
 
 /// Rejects a ledger with a closing or an erasure that was changed, or where personal data is missing
-/// and no entry records its erasure.
-async fn check_endings(snapshot: &mut Transaction) -> Result<()> {
+/// and no entry records its erasure. Returns the promises that are closed.
+async fn check_endings(snapshot: &mut Transaction) -> Result<BTreeSet<i64>> {
     let endings: Vec<Ending> = sql!(fetch_all in snapshot;
         "SELECT * FROM entries WHERE kind <> 'promise' ORDER BY sequence")?;
-    let mut forgotten = BTreeSet::new();
+    let (mut closed, mut forgotten) = (BTreeSet::new(), BTreeSet::new());
     for Ending { line, hash } in endings {
         let damaged = |problem| Error::Damaged { sequence: line.sequence as u64, problem };
         if line.hash().0 != *hash {
@@ -199,13 +199,15 @@ async fn check_endings(snapshot: &mut Transaction) -> Result<()> {
         }
         if line.kind == Kind::Forgotten.name() {
             forgotten.extend(forgets(line.forgets.as_deref()).map_err(damaged)?);
+        } else {
+            closed.extend(line.closes);
         }
     }
     let bare: Vec<i64> = sql!(values in snapshot;
         "SELECT e.sequence FROM entries e LEFT JOIN payloads p ON p.sequence = e.sequence \
          WHERE e.kind = 'promise' AND p.sequence IS NULL ORDER BY e.sequence")?;
     match bare.into_iter().map(|sequence| sequence as u64).find(|own| !forgotten.contains(own)) {
-        None => Ok(()),
+        None => Ok(closed),
         Some(sequence) => Err(Error::Damaged {
             sequence,
             problem: "its personal data is missing, and no entry records its erasure".to_owned(),

@@ -1,12 +1,13 @@
 //! Promises in files of answers, recorded by one process.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use tyrex::Overwrite;
 use tyrex::data::{Column, Table};
-use tyrex_ledger::ledger::{Error, Filter, Ledger, NewPromise, RecordedAnswers, Uuid};
+use tyrex_ledger::ledger::{AnswerFiles, Error, Filter, Ledger, NewPromise, RecordedAnswers, Uuid};
 
 use crate::book::ledger;
 use crate::common::promise;
@@ -49,11 +50,8 @@ fn write(folder: &Path, name: &str, table: &Table) -> PathBuf {
 }
 
 async fn recorded(ledger: &Ledger, files: &[&PathBuf]) -> RecordedAnswers {
-    let mut all = RecordedAnswers::default();
-    for file in files {
-        all.add(&ledger.record_answers(file, "customer", |_| ()).await.unwrap());
-    }
-    all
+    let answers = AnswerFiles::check(files, "customer").unwrap();
+    ledger.record_answers(&answers, |_| ControlFlow::Continue(())).await.unwrap()
 }
 
 async fn ids(ledger: &Ledger) -> BTreeSet<Uuid> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::data::input::{Input, Utf8};
 use crate::data::limits::{MOST_ROW, TableMeter, check_columns, long_row};
 use crate::data::reader::Batches;
-use crate::data::table::{Column, Content};
+use crate::data::table::{Column, Content, Table};
 use crate::data::writer::{CellFormat, Sink};
 use crate::error::{Error, Result};
 use crate::file::WholeFile;
@@ -181,6 +181,20 @@ fn other_separator(header: &csv::StringRecord) -> Option<&'static str> {
         .into_iter()
         .find(|(separator, _)| only.contains(*separator))
         .map(|(_, name)| name)
+}
+
+impl Table {
+    /// The table as CSV. [`from_csv`](Self::from_csv) reads the same cells.
+    pub fn to_csv(&self) -> Vec<u8> {
+        let mut records = csv::Writer::from_writer(Vec::new());
+        let header = self.columns().iter().map(Column::name);
+        // Writing to memory does not fail, and every record has the same length.
+        let _ = records.write_record(header);
+        for row in 0..self.rows() {
+            let _ = records.write_record(self.columns().iter().map(|column| column.cell(row)));
+        }
+        records.into_inner().unwrap_or_default()
+    }
 }
 
 /// Writes CSV.

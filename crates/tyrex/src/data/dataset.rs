@@ -6,7 +6,7 @@ use crate::data::cell::listed;
 use crate::data::encode::Encoder;
 use crate::data::rows::{ReadReport, Rows};
 use crate::data::schema::{FitOn, Label, MissingPolicy, Schema, Split};
-use crate::data::table::Table;
+use crate::data::table::{Column, Table};
 use crate::data::value::{Row, Value, parse_number};
 use crate::error::{Error, Result};
 use crate::points::Points;
@@ -39,6 +39,25 @@ impl Dataset {
     /// (0-based data row) and `split` (`train` or `test`). The schema's own split is ignored.
     pub(crate) fn load_with_split(schema: &Schema, table: Table, split: &Table) -> Result<Self> {
         Self::assemble(schema, table, Some(split))
+    }
+
+    /// Reads a table through a schema, with these rows of the table to train on and to test on. The
+    /// schema's own split is ignored.
+    pub fn load_with_rows(
+        schema: &Schema,
+        table: Table,
+        train: &[usize],
+        test: &[usize],
+    ) -> Result<Self> {
+        let (mut rows, mut words) = (Column::new("row"), Column::new("split"));
+        for (part, word) in [(train, "train"), (test, "test")] {
+            for row in part {
+                rows.push_display(row);
+                words.push(word);
+            }
+        }
+        let split = Table::new(table.source(), vec![rows, words])?;
+        Self::assemble(schema, table, Some(&split))
     }
 
     /// The same rows with another split of the schema; their encoding stays.
@@ -138,7 +157,7 @@ impl Dataset {
     }
 
     /// Whether the split came from a table instead of the schema.
-    pub(crate) fn has_split_table(&self) -> bool {
+    pub fn has_split_table(&self) -> bool {
         self.has_split_table
     }
 

@@ -8,6 +8,13 @@ pub(crate) const MOST_COLUMNS: usize = 10_000;
 /// The most bytes of a row of text, which is in memory before its cells are counted.
 pub(crate) const MOST_ROW: u64 = 64 << 20;
 
+/// The most bytes of a page of a Parquet file, compressed or not. Writers make pages of a megabyte.
+pub(crate) const MOST_PAGE: u64 = 64 << 20;
+
+/// The most bytes of the pages that are in memory together: for each column its dictionary and one
+/// page.
+pub(crate) const MOST_OPEN_PAGES: u64 = 1 << 30;
+
 /// The error for a row that is longer.
 pub(crate) fn long_row() -> io::Error {
     let problem = format!(

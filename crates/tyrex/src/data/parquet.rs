@@ -4,6 +4,8 @@
 //! only add dependencies.
 
 mod footer;
+mod pages;
+mod thrift;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,12 +18,13 @@ use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{ReaderProperties, WriterProperties};
 use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 use parquet::file::serialized_reader::ReadOptionsBuilder;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnDescriptor, Type};
 
+use self::pages::Shared;
 use crate::data::input::share;
 use crate::data::limits::{TableMeter, check_columns};
 use crate::data::reader::Batches;
@@ -39,9 +42,12 @@ const GROUP: usize = 16_384;
 /// Reads Parquet. Numbers become their shortest text, a null an empty cell.
 pub(super) struct Reader<R: ChunkReader> {
     source: PathBuf,
-    file: SerializedFileReader<R>,
-    /// The columns, without cells.
+    content: Shared<R>,
+    file: SerializedFileReader<Shared<R>>,
+    /// The columns that are read, without cells.
     header: Vec<Column>,
+    /// The number of each in the file.
+    numbers: Vec<usize>,
     next_group: usize,
     group: Group,
     /// The rows that were read.
@@ -59,21 +65,32 @@ struct Group {
 impl<R: ChunkReader + 'static> Reader<R> {
     /// Reads the schema.
     pub(super) fn new(source: &Path, content: R) -> Result<Self> {
+        Self::of_columns(source, content, None)
+    }
+
+    /// Reads the schema, to read these columns, of those that exist, or all.
+    pub(super) fn of_columns(source: &Path, content: R, wanted: Option<&[&str]>) -> Result<Self> {
+        let content = Shared(Arc::new(content));
         let wrong = |problem: String| Error::Table { file: source.to_owned(), problem };
         let schema = footer::schema(&content)
             .map_err(|problem| wrong(format!("not a readable Parquet file: {problem}")))?;
-        let options = ReadOptionsBuilder::new();
+        // Frames of LZ4 do not say how long their content is, and no writer uses them any more.
+        let bounded = ReaderProperties::builder().set_backward_compatible_lz4(false).build();
+        let options = ReadOptionsBuilder::new().with_reader_properties(bounded);
         let options = match schema {
             Some(schema) => options.with_parquet_schema(schema),
             None => options,
         };
-        let file = SerializedFileReader::new_with_options(content, options.build())
+        let file = SerializedFileReader::new_with_options(content.clone(), options.build())
             .map_err(|error| broken(source, &error))?;
         let schema = file.metadata().file_metadata().schema_descr_ptr();
         check_columns(schema.num_columns()).map_err(wrong)?;
-        let mut names = Vec::with_capacity(schema.num_columns());
-        for descriptor in schema.columns() {
+        let (mut names, mut numbers) = (Vec::new(), Vec::new());
+        for (number, descriptor) in schema.columns().iter().enumerate() {
             let name = descriptor.path().string();
+            if wanted.is_some_and(|wanted| !wanted.contains(&&*name)) {
+                continue;
+            }
             if let Some(kind) = unsupported(descriptor) {
                 return Err(wrong(format!(
                     "column `{name}` holds {kind}, expected numbers, text or booleans; convert it \
@@ -81,10 +98,12 @@ impl<R: ChunkReader + 'static> Reader<R> {
                 )));
             }
             names.push(name);
+            numbers.push(number);
         }
         let source = source.to_owned();
         let header = Column::of_header(names.iter().map(String::as_str));
-        Ok(Self { source, file, header, next_group: 0, group: Group::default(), rows: 0 })
+        let group = Group::default();
+        Ok(Self { source, content, file, header, numbers, next_group: 0, group, rows: 0 })
     }
 
     fn wrong(&self, problem: String) -> Error {
@@ -112,16 +131,20 @@ impl<R: ChunkReader + 'static> Reader<R> {
                 let problem = "not a readable Parquet file: a negative size or offset";
                 return Err(self.wrong(problem.to_owned()));
             }
-            let mut chunks = metadata.columns().iter();
-            if let Some(codec) = chunks.find_map(|chunk| missing_codec(chunk.compression())) {
+            let mut chunks = self.numbers.iter().map(|&number| metadata.column(number));
+            if let Some(codec) = chunks.clone().find_map(|own| missing_codec(own.compression())) {
                 return Err(self.wrong(format!(
                     "compressed with {codec}, which this build of tyrex cannot read; write the \
                      file with Snappy, or build tyrex with the feature `parquet-codecs`"
                 )));
             }
+            pages::check(&self.content, &mut chunks)
+                .map_err(|problem| self.wrong(format!("not a readable Parquet file: {problem}")))?;
             let schema = self.file.metadata().file_metadata().schema_descr();
-            let columns = (0..self.header.len())
-                .map(|index| {
+            let columns = self
+                .numbers
+                .iter()
+                .map(|&index| {
                     let pages = group.get_column_page_reader(index).map_err(broken)?;
                     let column = schema.column(index);
                     let pages = Box::new(CheckedPages {
@@ -129,6 +152,7 @@ impl<R: ChunkReader + 'static> Reader<R> {
                         has_dictionary: false,
                         has_levels: column.max_def_level() > 0,
                         is_text: column.physical_type() == Physical::BYTE_ARRAY,
+                        least_bytes: least_bytes(column.physical_type()),
                     });
                     Ok(get_column_reader(column, pages))
                 })
@@ -166,7 +190,7 @@ impl<R: ChunkReader + 'static> Batches for Reader<R> {
             let Group { columns: readers, rows: all, read } = &mut self.group;
             let wanted = (*all - *read).min(limit - rows);
             for (index, (column, reader)) in columns.iter_mut().zip(readers).enumerate() {
-                let is_unsigned = is_unsigned(&schema.column(index));
+                let is_unsigned = is_unsigned(&schema.column(self.numbers[index]));
                 read_cells(reader, is_unsigned, wanted, column, meter).map_err(
                     |error| match error {
                         CellError::Broken(error) => broken(&self.source, &error),
@@ -195,7 +219,7 @@ impl<R: ChunkReader + 'static> Batches for Reader<R> {
             *read += wanted;
             rows += wanted;
         }
-        if columns.is_empty() {
+        if self.file.metadata().file_metadata().schema_descr().num_columns() == 0 {
             return Err(self.wrong("the file has no columns".to_owned()));
         }
         self.rows += rows as u64;
@@ -269,7 +293,7 @@ fn is_unsigned(column: &ColumnDescriptor) -> bool {
 
 /// The pages of a column, checked before decoding: the decoder panics at a page that refers to a
 /// missing dictionary, at one with fewer texts than it declares, and at levels in an encoding that
-/// no writer uses any more.
+/// no writer uses any more. It allocates as many values as a dictionary declares.
 struct CheckedPages {
     pages: Box<dyn PageReader>,
     has_dictionary: bool,
@@ -277,6 +301,16 @@ struct CheckedPages {
     has_levels: bool,
     /// Whether its values are texts.
     is_text: bool,
+    /// The least bytes of a value of a dictionary.
+    least_bytes: usize,
+}
+
+/// The least bytes of a plain value; a text has its length.
+fn least_bytes(kind: Physical) -> usize {
+    match kind {
+        Physical::INT64 | Physical::DOUBLE => 8,
+        _ => 4,
+    }
 }
 
 /// The length of a text, longer than a page: the decoder reports that the page ends before.
@@ -285,7 +319,10 @@ const NO_TEXT: [u8; 4] = [0xff; 4];
 impl CheckedPages {
     fn check(&mut self, page: &mut Page) -> Result<(), &'static str> {
         let (buffer, encoding) = match page {
-            Page::DictionaryPage { buf, .. } => {
+            Page::DictionaryPage { buf, num_values, .. } => {
+                if *num_values as usize > buf.len() / self.least_bytes {
+                    return Err("a dictionary has fewer values than it declares");
+                }
                 self.has_dictionary = true;
                 (buf, Encoding::PLAIN)
             }

@@ -25,6 +25,8 @@ use crate::error::{Error, Result};
 pub struct TableReader {
     source: PathBuf,
     batches: Box<dyn Batches + Send>,
+    /// The columns to read, if not all.
+    columns: Option<Vec<String>>,
     batch_rows: usize,
     /// The rows that were read.
     rows: usize,
@@ -42,9 +44,20 @@ impl TableReader {
     /// Opens a file; its name determines the format, as for [`Table::read`]. Batches have at most
     /// `batch_rows` rows, and 0 counts as 1.
     pub fn open(path: &Path, batch_rows: usize) -> Result<Self> {
+        Self::open_with(path, batch_rows, None)
+    }
+
+    /// The same, to read only these columns, of those that the file has. The others may hold what a
+    /// table cannot.
+    pub fn open_columns(path: &Path, batch_rows: usize, columns: &[&str]) -> Result<Self> {
+        Self::open_with(path, batch_rows, Some(columns))
+    }
+
+    fn open_with(path: &Path, batch_rows: usize, columns: Option<&[&str]>) -> Result<Self> {
         Ok(Self {
             source: path.to_owned(),
-            batches: open(path)?,
+            batches: open(path, columns)?,
+            columns: columns.map(|names| names.iter().map(ToString::to_string).collect()),
             batch_rows: batch_rows.max(1),
             rows: 0,
             state: State::Opened,
@@ -56,6 +69,11 @@ impl TableReader {
         &self.source
     }
 
+    /// The number of rows, if the file says it at its start or end.
+    pub fn declared_rows(&self) -> Option<u64> {
+        self.batches.declared().map(|(rows, _)| rows as u64)
+    }
+
     /// The share of the file read so far, 0 to 1; `None` for a pipe.
     pub fn progress(&self) -> Option<f64> {
         self.batches.progress()
@@ -64,7 +82,12 @@ impl TableReader {
     fn read(&mut self) -> Result<Option<Table>> {
         // Memory is bounded by the batch, however long the file is.
         let mut meter = TableMeter::new(TableLimits::default());
-        let (rows, columns) = self.batches.read(self.rows, self.batch_rows, &mut meter)?;
+        let (rows, mut columns) = self.batches.read(self.rows, self.batch_rows, &mut meter)?;
+        if let Some(wanted) = &self.columns {
+            columns.retain(|own| {
+                wanted.iter().any(|name| name == own.repeats().unwrap_or(own.name()))
+            });
+        }
         if rows == 0 && self.state != State::Opened {
             return Ok(None);
         }
@@ -121,8 +144,8 @@ pub(super) trait Batches {
     fn progress(&self) -> Option<f64>;
 }
 
-/// Opens a file for reading.
-pub(super) fn open(path: &Path) -> Result<Box<dyn Batches + Send>> {
+/// Opens a file for reading. A format in which columns are apart reads only those that are wanted.
+pub(super) fn open(path: &Path, wanted: Option<&[&str]>) -> Result<Box<dyn Batches + Send>> {
     let format = Format::of(path)?;
     let file = File::open(path).map_err(Error::io("read", path))?;
     let found = file.metadata().map_err(Error::io("read", path))?;
@@ -130,7 +153,7 @@ pub(super) fn open(path: &Path) -> Result<Box<dyn Batches + Send>> {
     Ok(match format {
         Format::Csv => Box::new(csv::Reader::new(path, file, size)?),
         Format::JsonLines => Box::new(jsonl::Reader::new(path, file, size)),
-        Format::Parquet => Box::new(parquet::Reader::new(path, file)?),
+        Format::Parquet => Box::new(parquet::Reader::of_columns(path, file, wanted)?),
     })
 }
 

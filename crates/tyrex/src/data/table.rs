@@ -172,7 +172,7 @@ impl Table {
 
     /// Reads a file within these limits, which are enforced during decoding.
     pub fn read_within(path: &Path, limits: TableLimits) -> Result<Self> {
-        reader::whole(path, &mut *reader::open(path)?, limits)
+        reader::whole(path, &mut *reader::open(path, None)?, limits)
     }
 
     /// Reads a file that is in memory already; the name of `source` determines the format and is

@@ -116,6 +116,8 @@ pub struct Explainer {
     params: Option<Arc<TrainParams>>,
     points: Arc<Points>,
     scores: Arc<[f32]>,
+    /// The fingerprint of the model, which takes a pass over its weights.
+    fingerprint: Arc<OnceLock<Fingerprint>>,
     /// The points of the training rows, which methods return or start from.
     reference_points: Arc<Points>,
     /// Models retrained for searches over models.
@@ -237,7 +239,7 @@ impl Explainer {
             None => (encoder, core),
         };
         let made = Self::assemble(data, encoder, columns, core.shared(), recipe, Some(&imported))?;
-        let made = Self { raw: raw.map(Arc::new), ..made };
+        let made = Self { raw: raw.map(Arc::new), fingerprint: Arc::default(), ..made };
         Ok(split.and_then(|split| made.with_split_of_training(&split)).unwrap_or(made))
     }
 
@@ -290,6 +292,7 @@ impl Explainer {
             params: None,
             points,
             scores: scores.into(),
+            fingerprint: Arc::default(),
             reference_points,
             search_models: None,
             calibrated_by: None,
@@ -343,9 +346,12 @@ impl Explainer {
     /// The fingerprint of the model, which changes with its weights. It does not depend on the
     /// [scale](Self::scale) of numbers.
     pub fn fingerprint(&self) -> Fingerprint {
-        let seen = || Fingerprint::of_scores(&self.points, &self.scores);
-        let model = self.raw.as_ref().map_or_else(|| self.model(), |raw| raw.model());
-        model.identity().unwrap_or_else(seen)
+        let computed = || {
+            let seen = || Fingerprint::of_scores(&self.points, &self.scores);
+            let model = self.raw.as_ref().map_or_else(|| self.model(), |raw| raw.model());
+            model.identity().unwrap_or_else(seen)
+        };
+        self.fingerprint.get_or_init(computed).clone()
     }
 
     /// The fingerprint of what else decides the answer to a row: the encoder of the model's file, and

@@ -334,7 +334,8 @@ fn the_parts_of_an_audit_make_the_whole() {
             .rev()
             .map(|part| {
                 let part = RepairPart::new(part, parts).unwrap();
-                let report = gate.judge_part(Some(part), &candidates, &promises, GO_ON).unwrap();
+                let report =
+                    gate.judge_part(Some(part), &candidates, promises.clone(), GO_ON).unwrap();
                 // As it is kept in a file.
                 serde_json::from_str(&serde_json::to_string(&report).unwrap()).unwrap()
             })

@@ -69,30 +69,30 @@ impl Gate {
         promises: &[WrittenPromise],
         watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
     ) -> Result<GateReport> {
-        self.judge_part(None, candidates, promises, watch)
+        self.judge_part(None, candidates, promises.to_vec(), watch)
     }
 
     /// The same report with the repairs of one part of the broken promises; [`GateReport::joined`]
-    /// makes the whole report of all parts.
+    /// makes the whole report of all parts. The report has the promises, so it takes them.
     pub fn judge_part(
         &self,
         part: Option<RepairPart>,
         candidates: &[GateCandidate<'_>],
-        promises: &[WrittenPromise],
+        promises: Vec<WrittenPromise>,
         watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
     ) -> Result<GateReport> {
         self.check(candidates)?;
         promises.iter().filter_map(|each| each.promised).try_for_each(|it| it.check())?;
-        check_meaning(candidates, promises)?;
+        check_meaning(candidates, &promises)?;
         let schemas = candidates.iter().map(|candidate| candidate.explainer.schema());
         let partitions: Vec<Partition> = self
             .by
             .iter()
-            .map(|grouping| Partition::of(grouping, promises, schemas.clone()))
+            .map(|grouping| Partition::of(grouping, &promises, schemas.clone()))
             .collect::<Result<_>>()?;
         let mut judged: Vec<JudgedCandidate> = Vec::with_capacity(candidates.len());
         for candidate in candidates {
-            let mut one = self.candidate(candidate, promises, &partitions, part, &watch)?;
+            let mut one = self.candidate(candidate, &promises, &partitions, part, &watch)?;
             let same = judged.iter().find(|other| other.is_model_of(&one));
             one.same_as = same.map(|other| other.name.clone());
             judged.push(one);
@@ -109,7 +109,7 @@ impl Gate {
             request: self.request.clone(),
             candidates: judged,
             updates,
-            promises: promises.to_vec(),
+            promises,
             part,
         })
     }

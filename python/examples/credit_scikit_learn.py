@@ -78,8 +78,8 @@ print(explainer.schema)
 # ## The schema, corrected
 #
 # Age can only rise, a credit history cannot be changed, and the years of employment have an order.
-# Columns that are not named here keep their draft. A schema is a TOML file: keep it beside the model, and
-# correct it in an editor from then on.
+# Columns that are not named here keep their draft. A schema is a TOML file: keep it beside the
+# model, and correct it in an editor from then on.
 
 # %%
 fixed = {"action": "fixed"}

@@ -94,8 +94,8 @@ def test_rows_of_one_kind_or_another(explainer: tyrex.Explainer, features: pd.Da
     assert np.array_equal(as_series, explainer.score(features.iloc[[5]]))
 
 
-# The fields that each front end adds to the document of the answer: the model by its name, the data and their
-# numbers, files that were written, labels and times.
+# The fields that each front end adds to the document of the answer: the model by its name, the
+# data and their numbers, files that were written, labels and times.
 BESIDE = {
     "by_command_line": "command data model favourable_class seed performances part rejected_rows "
     "out",

@@ -259,9 +259,10 @@ fn explainer(
             .into());
         }
     };
-    let model = match is_known {
-        true => model,
-        false => import(path, &schema, &source::import_options(&args.import))?,
+    let model = if is_known {
+        model
+    } else {
+        import(path, &schema, &source::import_options(&args.import))?
     };
     Explainer::with_model(data, model).map_err(|error| match error {
         tyrex::Error::InvalidModel(problem) => {

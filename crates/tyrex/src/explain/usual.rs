@@ -129,7 +129,7 @@ fn prepared<'a>(
 }
 
 impl Adviser {
-    /// The cost of each condition alone, for an applicant without advice to a question that asks for
+    /// What each condition costs alone, for an applicant without advice to a question that asks for
     /// usual answers; `None` if the condition is not the reason.
     ///
     /// `watch` is called as in a search; a `Break` is an error.

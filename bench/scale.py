@@ -103,7 +103,7 @@ def main() -> None:
             if way == "library":
                 runs = {way: library}
             elif way == "arrow":
-                # The cost of a row without its neighbours: Arrow in and out, encoding, scoring.
+                # What a row costs besides its neighbours: Arrow in and out, encoding, scoring.
                 runs = {"k-1": measured(1), "k-100": measured(100)}
             else:
                 engine, cores = way.split("-")

@@ -257,8 +257,8 @@ fn deviation(numbers: impl Iterator<Item = f64> + Clone) -> Option<f64> {
     (count >= LEAST_ROWS && square > 0.0).then(|| square.sqrt())
 }
 
-/// The warning that the schema has no rules. An interval that holds all rows of the reference is
-/// not a rule, nor is one of a feature with a single value.
+/// The warning that the schema has no rules. An interval that holds all rows of the reference limits
+/// no more than the data do, and a feature with one value in them has nothing to forbid.
 fn no_rules(reference: &Reference) -> Option<String> {
     let schema = reference.schema();
     let values = |position: usize| reference.rows().iter().map(move |row| &row.values()[position]);

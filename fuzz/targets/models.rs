@@ -1,7 +1,7 @@
 //! Reads arbitrary bytes as a model and scores a few points with the result.
 
 use tyrex::Points;
-use tyrex::model::files::{Cell, Core, Favourable, ImportOptions, ModelFile};
+use tyrex::model::files::{InputCell, Core, Favourable, ImportOptions, ModelFile};
 
 pub fn read(data: &[u8]) {
     // The first byte chooses how the rest is read.
@@ -25,7 +25,7 @@ pub fn read(data: &[u8]) {
     }
     assert_eq!(core.score(&points).len(), rows.len());
     for value in rows {
-        for cell in [Cell::Number(value), Cell::Text("a")] {
+        for cell in [InputCell::Number(value), InputCell::Text("a")] {
             let cells = vec![cell; model.inputs.len()];
             if let Ok(points) = model.encode([cells.as_slice()]) {
                 assert_eq!(core.score(&points).len(), 1);

@@ -26,7 +26,7 @@ for part in explainer.performance():
     print(f"{part['part']}: accuracy {part['accuracy']:.3f}, {part['rejected']} rejected")
 
 # %% [markdown]
-# What will the next model be like? That has to be said, since every promise rests on it. Here: the
+# Every promise rests on how the next model will differ, so that has to be declared. Here: the
 # same rows and settings, other first weights. `tyrex.retrain` makes such models. How far apart are
 # their scores?
 

@@ -68,7 +68,7 @@ print(explainer)
 print(f"deviation: {explainer.deviation:.1e}")
 
 # %% [markdown]
-# Nobody said what the columns mean, so a schema was drawn up from the data. It is a draft: it
+# No schema was given, so one was inferred from the data. It is a draft: it
 # lets people change their age, in both directions.
 
 # %%
@@ -77,9 +77,9 @@ print(explainer.schema)
 # %% [markdown]
 # ## The schema, corrected
 #
-# Nobody gets younger, a history is what it is, and the years of employment have an order. What is
-# not named here stays as it was drawn up. A schema is a TOML file: keep it beside the model, and
-# correct it in an editor from then on.
+# Age can only rise, a credit history cannot be changed, and the years of employment have an order.
+# Columns that are not named here keep their draft. A schema is a TOML file: keep it beside the
+# model, and correct it in an editor from then on.
 
 # %%
 fixed = {"action": "fixed"}
@@ -125,9 +125,8 @@ for explanation in advice[:3]:
     print(explanation)
 
 # %% [markdown]
-# What is known at the counter goes into the call, beside the schema: this time only the loan may
-# change, and not below six months. Where there is no advice, it says why, and which rule to let
-# go of.
+# A call may restrict the changes beyond the schema: here only the loan may change, and not below
+# six months. A row without advice has the reason, and the rule that prevents advice.
 
 # %%
 loan_only = explainer.explain(

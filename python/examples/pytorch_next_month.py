@@ -2,7 +2,7 @@
 # # A PyTorch model is retrained: which promises does it break?
 #
 # In March a bank rejects people and tells them what to change. In April it trains its model
-# again, on more rows. Before the new model goes live, somebody should ask: is what we told people
+# again, on more rows. Before the new model goes live, check: is what we told people
 # in March still true? `tyrex.audit` answers that, promise by promise, and says what repairs the
 # broken ones.
 
@@ -146,9 +146,9 @@ for promise in broken[:3]:
     print(promise)
 
 first = broken[0]
-print("somebody who has done what was advised:")
+print("an applicant who has followed the advice:")
 print(first.from_promised)
-print("somebody who has done nothing yet:")
+print("an applicant who has changed nothing yet:")
 print(first.from_factual)
 
 # %% [markdown]

@@ -37,7 +37,7 @@ pub(crate) type Files<B> = (Option<String>, Vec<Vec<B>>);
 pub(crate) struct Models(CarriedModels);
 
 impl Models {
-    /// What is known of the likeness, as JSON, and the files of each set.
+    /// The result of the comparison of the models, as JSON, and the files of each set.
     pub(crate) fn written(&self) -> PyResult<Files<Vec<u8>>> {
         let CarriedModels { sets, likeness } = &self.0;
         let file = |model: &Mlp| onnx::write(model, &ExportMetadata::default());

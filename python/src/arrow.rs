@@ -42,7 +42,7 @@ pub(crate) struct Batch(pub(crate) RecordBatch);
 #[pyclass(frozen, module = "tyrex._native")]
 pub(crate) struct Batches(Mutex<Unread>);
 
-/// What is still to be read.
+/// The batches that are still to be read.
 struct Unread {
     stream: Option<ArrayStreamReader>,
     rest: Option<RecordBatch>,

@@ -13,9 +13,9 @@ use tyrex::certificate::{Certificate, CertificateDocument, Terms, WrittenCertifi
 use tyrex::change::ModelChange;
 use tyrex::counterfactual::{MethodSpec, Reason, Tick};
 use tyrex::explain::{
-    Answered, Applicant, Ask, CALIBRATED_ROWS, CONFIDENCE, CalibrationTerms, MODELS, PROMISE, Part,
-    PortfolioTerms, Progress, Promise, RetrainingTerms, RowStability, SEARCH_MODELS, SIBLINGS,
-    StabilityTerms, TUNING_MODELS,
+    Answered, Applicant, Ask, CALIBRATED_ROWS, CONFIDENCE, CalibrationTerms, Defaults, PROMISE,
+    Part, PortfolioTerms, Progress, Promise, RETRAINED_MODELS, RetrainingTerms, RowStability,
+    SEARCH_MODELS, SIBLINGS, StabilityTerms, TUNING_MODELS,
 };
 use tyrex::model::TrainParams;
 use tyrex::{Points, Seed};
@@ -164,7 +164,7 @@ impl Explainer {
         let usual = ModelChange::default();
         let change = change.unwrap_or(usual.name());
         let change = ModelChange::with_params(change, change_params).or_raise()?;
-        let models = models.unwrap_or(MODELS);
+        let models = models.unwrap_or(RETRAINED_MODELS);
         let own = self.inner.retraining().params().or_raise()?;
         let params = match params {
             Some(changes) => {
@@ -587,4 +587,10 @@ pub(crate) fn is_interrupt(py: Python<'_>, error: &PyErr) -> bool {
 #[pyfunction]
 pub(crate) fn method_names() -> Vec<&'static str> {
     MethodSpec::NAMES.to_vec()
+}
+
+/// The defaults of the library that signatures of the package show, as JSON.
+#[pyfunction]
+pub(crate) fn defaults() -> PyResult<String> {
+    error::json(&Defaults::default())
 }

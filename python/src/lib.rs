@@ -43,7 +43,7 @@ mod _native {
 
     // Questions
     #[pymodule_export]
-    use crate::explainer::{Explainer, method_names};
+    use crate::explainer::{Explainer, defaults, method_names};
     #[pymodule_export]
     use crate::gate::{gate_html, judge};
 

@@ -1,4 +1,4 @@
-"""Every Python block of docs/python.md runs, in order, and prints what the page says; the README's runs.
+"""Every Python block of docs/python.md runs, in order, and prints what the page says.
 
 `TYREX_FILL_DOCS=1 pytest tests/test_docs.py` writes the outputs into the pages.
 """
@@ -64,5 +64,5 @@ def test_the_python_example_of_the_readme_runs() -> None:
     advised, certified = run(code, names).splitlines()
     first = names["advice"][0]
     assert advised == f"{first.changes} {first.cost_l1}"
-    certificates = names["tyrex"].certify(names["explainer"], names["advice"], names["ensemble"])
-    assert certified == certificates[0]["sentence"] != ""
+    assert "of 20 retrained models keep this point valid" in certified
+    assert "This rests on: " in certified

@@ -18,7 +18,7 @@ LONGEST = 240
 def output_of(name: str, folder: Path, *packages: str) -> str:
     for package in packages:
         pytest.importorskip(package)
-    # What an example leaves behind would lie in one of these two folders.
+    # Files that an example leaves behind would be in one of these two folders.
     temporary, here = folder / "temporary", folder / "here"
     temporary.mkdir()
     here.mkdir()

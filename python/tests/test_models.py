@@ -263,7 +263,7 @@ def test_what_no_file_can_say_is_a_function(name: str) -> None:
     assert (converted.gradients is not None) == name.startswith("torch")
 
 
-#: What a file can say and the native engine may refuse: its fallback must stand in.
+#: Files that the native engine may refuse: the fallback must take them.
 FALLBACKS: dict[str, Callable[[], Any]] = {
     "torch skipping": Skipping,
     "calibrated": lambda: CalibratedClassifierCV(naive_bayes.GaussianNB()).fit(X, TWO),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
 import pathlib
 import re
@@ -93,8 +94,8 @@ def test_rows_of_one_kind_or_another(explainer: tyrex.Explainer, features: pd.Da
     assert np.array_equal(as_series, explainer.score(features.iloc[[5]]))
 
 
-# What each front end adds to the document of the answer: the model by its name, the data and their
-# numbers, files that were written, labels and times.
+# The fields that each front end adds to the document of the answer: the model by its name, the
+# data and their numbers, files that were written, labels and times.
 BESIDE = {
     "by_command_line": "command data model favourable_class seed performances part rejected_rows "
     "out",
@@ -534,3 +535,32 @@ def test_other_applicants_change_no_answer(
         answers = [answer(each) for each in ask(company)]
         same = [each for each in answers if each["features"] == alone["features"]]
         assert [json.dumps(each) for each in same] == [json.dumps(alone)]
+
+
+def test_signatures_show_the_defaults_of_the_library() -> None:
+    usual = json.loads(tyrex._native.defaults())
+    certificate = usual["certificate"]
+    library = {
+        "k": usual["stability"]["samples"],
+        "sigma": usual["stability"]["sigma"],
+        "gamma": usual["stability"]["gamma"],
+        "probability": certificate["probability"],
+        "confidence": certificate["confidence"],
+        "delta": certificate["delta"],
+        "holds": usual["promise_days"],
+        "validity": usual["goal"]["validity"],
+        "models": usual["retrained_models"],
+        "seed": 0,
+    }
+    functions = [getattr(tyrex, name) for name in tyrex.__all__]
+    functions += [tyrex.Explainer.explain, tyrex.Explainer.adviser, tyrex.Explainer.train]
+    seen = set()
+    for function in filter(callable, functions):
+        with contextlib.suppress(ValueError, TypeError):
+            for name, parameter in inspect.signature(function).parameters.items():
+                # `None` is the default of the library as well.
+                if name in library and parameter.default not in (None, parameter.empty):
+                    assert parameter.default == library[name], f"{function}: {parameter}"
+                    seen.add(name)
+    assert seen >= {"k", "sigma", "gamma", "probability", "confidence", "delta", "holds", "seed"}
+    assert f"({usual['retrained_models']} by default)" in (tyrex.retrain.__doc__ or "")

@@ -322,7 +322,7 @@ def test_the_threshold_can_be_calibrated(explainer: tyrex.Explainer) -> None:
     assert chosen.tau is not None
     advice = explainer.explain(tau="auto", certify=models)
     assert advice.request["tau"] == chosen.tau
-    # The models had a part in the choice, so they are no proof.
+    # The models had a part in the choice, so they prove nothing.
     certificates = [each for each in advice.certificates if each is not None]
     assert certificates and all(each["retraining"]["steered"] for each in certificates)
     # A folder of few models cannot show that a threshold keeps 95 % of the advice valid.

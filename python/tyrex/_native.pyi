@@ -6,7 +6,7 @@ from _typeshed import Incomplete, SupportsGetItem
 from os import PathLike
 from typing import Any, Final, SupportsFloat, SupportsIndex, final
 
-__all__ = ["__version__", "Batch", "Batches", "Batchwise", "Data", "Ensemble", "Explainer", "Model", "Network", "Retrained", "Schema", "Table", "change_words", "dataset_names", "gate_html", "judge", "local_outlier_factors", "method_names", "record_answers", "retrained_member", "retraining_terms", "set_threads"]
+__all__ = ["__version__", "Batch", "Batches", "Batchwise", "Data", "Ensemble", "Explainer", "Model", "Network", "Retrained", "Schema", "Table", "change_words", "dataset_names", "defaults", "gate_html", "judge", "local_outlier_factors", "method_names", "record_answers", "retrained_member", "retraining_terms", "set_threads"]
 
 __version__: Final[str]
 
@@ -475,6 +475,11 @@ def change_words(feature: str, before: str | SupportsFloat | SupportsIndex | Non
 def dataset_names() -> list[str]:
     """
     The names of the data sets.
+    """
+
+def defaults() -> str:
+    """
+    The defaults of the library that signatures of the package show, as JSON.
     """
 
 def gate_html(report: str) -> str:

@@ -19,7 +19,7 @@ from .source import Source, as_text
 
 __all__ = ["Made", "assemble", "retrained", "schema_of"]
 
-# What a large difference between the scores of a model means.
+# The meaning of a large difference between the scores of a model.
 CONVERTED = (
     "the converted model differs from the original; pass its prediction function instead (for "
     "example `model.predict_proba`) to use it as a black box"

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _native
+from .defaults import CONFIDENCE, DELTA, GAMMA, PROBABILITY, PROMISE_DAYS, SIGMA, K
 from .errors import DataError, ParameterError
-from .parameters import names, real, to_json, training_json, whole
+from .parameters import certificate_terms, names, real, to_json, training_json, whole
 from .progress import Progress, ProgressSetting
 from .request import options
 
@@ -45,9 +46,6 @@ class Promises(NamedTuple):
 Models: TypeAlias = "tuple[str | None, list[list[bytes]]]"
 
 __all__ = ["Adviser", "Auditor", "Batchwise", "Certifier", "Gauge"]
-
-# How long a promise holds, in days, as `tyrex explain --ledger` has it.
-PROMISE_DAYS = 90
 
 
 class Batchwise:
@@ -174,9 +172,9 @@ class Gauge(Batchwise):
         self,
         explainer: Explainer,
         *,
-        k: int = 1000,
-        sigma: float = 0.1,
-        gamma: str = "sampled-slopes",
+        k: int = K,
+        sigma: float = SIGMA,
+        gamma: str = GAMMA,
         seed: int = 0,
     ) -> None:
         self._given = (explainer, {"k": k, "sigma": sigma, "gamma": gamma, "seed": seed})
@@ -199,18 +197,13 @@ class Certifier(Batchwise):
         ensemble: Ensemble | None = None,
         *,
         steered: bool = False,
-        probability: float = 0.9,
-        confidence: float = 0.95,
-        delta: float | None = 0.01,
+        probability: float = PROBABILITY,
+        confidence: float = CONFIDENCE,
+        delta: float | None = DELTA,
         radius: float | None = None,
         seed: int = 0,
     ) -> None:
-        terms = {
-            "probability": real("probability", probability),
-            "confidence": real("confidence", confidence),
-            "delta": None if delta is None else real("delta", delta),
-            **({} if radius is None else {"radius": real("radius", radius)}),
-        }
+        terms = certificate_terms(probability, confidence, delta, radius)
         self._given = (
             explainer,
             {

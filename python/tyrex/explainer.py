@@ -13,6 +13,7 @@ import numpy as np
 from . import _native
 from .assembly import Made, assemble, schema_of
 from .data import Frame
+from .defaults import PROMISE_DAYS
 from .errors import DataError, ModelError, ParameterError, SchemaError
 from .explanations import Explanations
 from .parameters import groupings, training_json, whole
@@ -419,7 +420,7 @@ class Explainer:
         certify: Any = False,
         training: Mapping[str, Any] | None = None,
         promises: bool = False,
-        holds: int | None = 90,
+        holds: int | None = PROMISE_DAYS,
         with_models: Any = None,
         progress: ProgressSetting = None,
         **question: Any,

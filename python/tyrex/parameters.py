@@ -10,7 +10,7 @@ from typing import Any
 
 from .errors import ParameterError
 
-__all__ = ["groupings", "names", "numbers", "real", "to_json", "whole"]
+__all__ = ["certificate_terms", "groupings", "names", "numbers", "real", "to_json", "whole"]
 
 # The range of the native side's integers.
 MOST = 2**63 - 1
@@ -114,6 +114,22 @@ def _not_finite(value: Any, place: str = "") -> str | None:
         inner = enumerate(value)
     found = (_not_finite(own, f"{place}.{name}".lstrip(".")) for name, own in inner)
     return next(filter(None, found), None)
+
+
+def certificate_terms(
+    probability: Any, confidence: Any, delta: Any, radius: Any
+) -> dict[str, float | None]:
+    """The terms of certificates for the native side.
+
+    >>> certificate_terms(0.9, 0.95, None, None)
+    {'probability': 0.9, 'confidence': 0.95, 'delta': None}
+    """
+    terms = {
+        "probability": real("probability", probability),
+        "confidence": real("confidence", confidence),
+        "delta": None if delta is None else real("delta", delta),
+    }
+    return terms if radius is None else {**terms, "radius": real("radius", radius)}
 
 
 def training_json(params: Mapping[str, Any]) -> str:

@@ -169,7 +169,7 @@ def _mapped(
     import ray
 
     if workers is None:
-        # One is left for the tasks that read and write, without which actors wait for ever.
+        # One is left for the tasks that read and write; without them actors wait forever.
         workers = max(1, int(ray.cluster_resources().get("CPU", 1)) - 1)
     if isinstance(workers, int):
         pool = ray.data.ActorPoolStrategy(size=workers)

@@ -15,10 +15,11 @@ import numpy as np
 from . import _native
 from .columns import Columns
 from .data import Frame
+from .defaults import CONFIDENCE, DELTA, GAMMA, PROBABILITY, SIGMA, K
 from .errors import DataError, ParameterError
 from .explainer import Explainer
 from .explanations import Explanations
-from .parameters import numbers, real, to_json, training_json, whole
+from .parameters import certificate_terms, numbers, real, to_json, training_json, whole
 from .progress import Progress, ProgressSetting
 from .refit import given_models, refitted_models
 from .request import options
@@ -40,9 +41,9 @@ def stability(
     explainer: Explainer,
     rows: Any = None,
     *,
-    k: int = 1000,
-    sigma: float = 0.1,
-    gamma: str = "sampled-slopes",
+    k: int = K,
+    sigma: float = SIGMA,
+    gamma: str = GAMMA,
     seed: int = 0,
     progress: ProgressSetting = None,
 ) -> Columns:
@@ -144,7 +145,7 @@ def retrain(
     progress: ProgressSetting = None,
     **params: Any,
 ) -> Ensemble:
-    """Retrains the network many times (20 by default), each time with a random change.
+    """Retrains the network many times (50 by default), each time with a random change.
 
     `change` is reinitialise (the default), leave-out, bootstrap, architecture, hyperparameters,
     fine-tune, weight-noise, dropout, adversarial-weights, moved-threshold or mixture; of several,
@@ -241,9 +242,9 @@ def certify(
     ensemble: Ensemble | None = None,
     *,
     steered: bool = False,
-    probability: float = 0.9,
-    confidence: float = 0.95,
-    delta: float | None = 0.01,
+    probability: float = PROBABILITY,
+    confidence: float = CONFIDENCE,
+    delta: float | None = DELTA,
     radius: float | None = None,
     seed: int = 0,
     progress: ProgressSetting = None,
@@ -263,12 +264,7 @@ def certify(
     >>> all("rests on" in each["sentence"] for each in certificates if each)
     True
     """
-    terms = {
-        "probability": real("probability", probability),
-        "confidence": real("confidence", confidence),
-        "delta": None if delta is None else real("delta", delta),
-        **({} if radius is None else {"radius": real("radius", radius)}),
-    }
+    terms = certificate_terms(probability, confidence, delta, radius)
     _check_ensemble(ensemble)
     if isinstance(rows, Explanations):
         table, found = _counterfactuals(explainer, rows)

@@ -36,7 +36,7 @@ fn the_tables_of_the_paper_have_its_setting() {
         assert_eq!((world.reinitialise, world.leave_out), (50, 50));
         assert!(world.bases >= 3);
         assert_eq!(world.training, tyrex::model::TrainParams::paper());
-        let Task::Comparison(task) = &table.task else { panic!("{dataset} is no comparison") };
+        let Task::Comparison(task) = &table.task else { panic!("{dataset} is not a comparison") };
         assert_eq!((task.protocol, task.norms.len()), (Protocol::Paper, 2));
         let contenders = task.contenders().unwrap();
         assert!(world.search > 0 && world.tuning > 0);
@@ -67,7 +67,7 @@ fn every_data_set_has_curves_with_the_papers_and_the_default_training() {
             let suite = paper();
             let curve = suite.experiments.iter().find(|one| one.name == name).unwrap();
             assert_eq!(curve.world.training, training, "{name}");
-            let Task::Comparison(task) = &curve.task else { panic!("{name} is no comparison") };
+            let Task::Comparison(task) = &curve.task else { panic!("{name} is not a comparison") };
             assert_eq!(task.norms.len(), 2);
             let contenders = task.contenders().unwrap();
             for method in CURVES {

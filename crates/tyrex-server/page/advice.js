@@ -325,12 +325,12 @@ function certificatePanel(certificate) {
     h(
       "ul",
       {},
-      claims.map(({ title, verdict, sentence }) => h("li", {}, h("strong", {}, title), ` (${verdict}: ${verdictMeaning(verdict)}). `, sentence)),
+      claims.map(({ title, verdict, sentence }) => h("li", { title: verdictMeaning(verdict) }, h("strong", {}, title), ": ", sentence)),
       omitted.map(({ title, reason }) => h("li", {}, h("strong", {}, title), `: ${reason}`)),
     ),
     assumptions.length > 0 && h("p", { class: "soft" }, "Assumptions:"),
     h("ul", { class: "assumptions" }, assumptions.map(({ sentence, standing, meaning }) =>
-      h("li", {}, sentence, " ", h("span", { class: "standing", title: meaning }, standing)))),
+      h("li", { "data-standing": standing, title: meaning }, sentence))),
   );
 }
 

@@ -39,7 +39,7 @@ export function letter({ method, document: made, explained, survives, models }, 
     h("h2", {}, "After retraining"),
     h("p", {}, survivalSentence(survives, models), " ", claims[0]?.sentence ?? ""),
     assumptions.length > 0 && h("p", {}, "Assumptions:"),
-    h("ul", {}, assumptions.map(({ sentence, standing }) => h("li", {}, `${sentence} (${standing})`))),
+    h("ul", {}, assumptions.map(({ sentence }) => h("li", {}, sentence))),
     explained.plausibility && h("p", {}, explained.plausibility),
     h("h2", {}, "Details"),
     h(

@@ -1,17 +1,16 @@
 // Texts that explain the numbers.
 
-import { capital, listed, plain, typeset } from "./format.js";
+import { capital, plain, typeset } from "./format.js";
 
 /**
- * Advice in one sentence: the server's, with plain names. Entries of the ledger have only its clauses.
+ * Advice in one sentence: the server's, with plain names.
  * @param {{sentence?: string, changes: {feature: string, words: {clause: string}}[]}} advised
  */
-export function adviceSentence({ sentence, changes }) {
-  const whole = sentence ?? `${capital(listed(changes.map(({ words }) => words.clause)))}.`;
+export function adviceSentence({ sentence = "", changes }) {
   return typeset(changes.reduce((text, { feature, words: { clause } }) => {
     const own = clause.replace(feature, () => plain(feature));
     return text.replace(capital(clause), () => capital(own)).replace(clause, () => own);
-  }, whole));
+  }, sentence));
 }
 
 /** How many retrained models accept. */
@@ -49,42 +48,40 @@ const TIERS = {
   interval: "Small changes of weights",
 };
 
+/** The meaning of a standing, by the server's word for it. */
 const STANDINGS = {
   proved: "it follows from the model's weights",
   declared: "declared by the operator, not checked",
   measured: "measured; the probability of error is included",
   estimated: "an estimate without a bound on its error",
-  "not known": "not checked",
-  "not so": "known to be false",
+  unknown: "not checked",
+  broken: "known to be false",
 };
 
 /**
  * The parts of a certificate: the claims of its tiers, the strongest first, and the assumptions of
  * the claims with a guarantee, without duplicates.
- * @param {{verdict: string, claims: {tier: string, verdict: string, sentence: string, rests_on: string[]}[], omitted: {tier: string, reason: string}[]}} certificate
+ * @param {{verdict: string, claims: {tier: string, verdict: string, sentence: string, rests_on: string[]}[], tiers: {assumptions: {standing: string}[]}[], omitted: {tier: string, reason: string}[]}} certificate
  */
-export function certificateWords({ verdict, claims, omitted }) {
+export function certificateWords({ verdict, claims, tiers, omitted }) {
   const strength = Object.keys(VERDICTS);
-  const tiers = Object.keys(TIERS);
-  const rank = (claim) => 10 * strength.indexOf(claim.verdict) + tiers.indexOf(claim.tier);
-  const sorted = claims.toSorted((a, b) => rank(a) - rank(b));
+  const order = Object.keys(TIERS);
+  const rank = (claim) => 10 * strength.indexOf(claim.verdict) + order.indexOf(claim.tier);
+  // The claims are those of the tiers, in the same order.
+  const all = claims.map((claim, index) => ({
+    ...claim,
+    title: TIERS[claim.tier] ?? claim.tier,
+    assumptions: claim.rests_on.map((sentence, place) => {
+      const { standing } = tiers[index].assumptions[place];
+      return [sentence, { sentence, standing, meaning: STANDINGS[standing] }];
+    }),
+  }));
+  const sorted = all.toSorted((a, b) => rank(a) - rank(b));
   const promising = sorted.filter((claim) => claim.verdict !== "vacuous");
-  const assumptions = new Set(promising.flatMap((claim) => claim.rests_on));
   return {
     verdict,
-    claims: sorted.map((claim) => ({
-      ...claim,
-      title: TIERS[claim.tier] ?? claim.tier,
-      // The verdict is shown beside it.
-      sentence: claim.sentence.replace(` (${claim.verdict})`, ""),
-    })),
-    assumptions: [...assumptions].map(assumption),
+    claims: sorted,
+    assumptions: [...new Map(promising.flatMap((claim) => claim.assumptions)).values()],
     omitted: omitted.map(({ tier, reason }) => ({ title: TIERS[tier] ?? tier, reason })),
   };
-}
-
-/** Splits "assumption (declared)" into the sentence and its standing. */
-function assumption(text) {
-  const [, sentence, standing] = /^(.*) \(([^()]+)\)$/s.exec(text) ?? [null, text, ""];
-  return { sentence, standing, meaning: STANDINGS[standing] };
 }

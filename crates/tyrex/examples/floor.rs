@@ -1,4 +1,4 @@
-//! What a promise costs at least: the default advice beside the cheapest rows that a wide search
+//! The least cost of a promise: the default advice beside the cheapest rows that a wide search
 //! finds when it knows the models that judge. For information only: no such advice can be given.
 //!
 //! `TYREX_DATA=data cargo run --release -p tyrex --example floor -- german 60` advises the first 60 rejected

@@ -83,7 +83,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// What judges answers: measures that no search optimises.
+/// The measures that judge answers; no search optimises them.
 struct Judges {
     index: NeighbourIndex,
     distances: Metrics,

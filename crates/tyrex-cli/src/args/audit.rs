@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ArgGroup;
-use tyrex::explain::{Grouping, RepairPart};
+use tyrex::explain::{CONFIDENCE, Grouping, RepairPart};
 
 use super::{CellsArgs, ForceArgs, ImportArgs, SearchArgs};
 
@@ -23,7 +23,7 @@ Examples:
   tyrex audit --ledger advice.db --model new.onnx --part 2/8 --out part-2.json"
 )]
 pub struct AuditArgs {
-    /// What to do with parts.
+    /// Commands for parts.
     #[command(subcommand)]
     pub command: Option<AuditCommand>,
     /// Ledger with the promises: a file, or the URL of a PostgreSQL database; it is only read
@@ -77,7 +77,7 @@ pub struct AuditArgs {
     #[arg(
         long,
         value_name = "P",
-        default_value = "0.95",
+        default_value_t = CONFIDENCE,
         value_parser = share,
         allow_negative_numbers = true,
         help_heading = "Gate"

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use tyrex::calibrate::{CalibrationMissing, CalibrationTest, TAUS};
 use tyrex::counterfactual::{MethodSpec, Norm};
+use tyrex::explain::CALIBRATED_ROWS;
 
 use super::{ChangeArgs, ModelArgs, ReferenceArgs, SourceArgs, TrainingArgs, choice, real, whole};
 
@@ -60,7 +61,7 @@ pub struct CalibrateArgs {
     #[arg(long, value_name = "SIGMA", value_parser = real, allow_negative_numbers = true, help_heading = "Search")]
     pub sigma: Option<f64>,
     /// Number of rejected applicants, from the first
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Search")]
+    #[arg(long, value_name = "N", default_value_t = CALIBRATED_ROWS, value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Search")]
     pub limit: usize,
     /// Seed of the search, and of models trained by this command
     #[arg(long, value_name = "N", value_parser = whole::<u64>, allow_negative_numbers = true, help_heading = "Search")]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tyrex::certificate::Verdict;
+use tyrex::certificate::{DELTA, Terms, TheoremTerms, Verdict};
 
 use super::{CellsArgs, ChangeArgs, ForceArgs, ImportArgs, TrainingArgs, one_of, real, whole};
 
@@ -69,7 +69,7 @@ pub struct CertifyArgs {
         long,
         value_name = "DELTA",
         value_parser = real,
-        default_value_t = 0.01,
+        default_value_t = DELTA,
         allow_negative_numbers = true,
         help_heading = "Change"
     )]
@@ -82,7 +82,7 @@ pub struct CertifyArgs {
         long,
         value_name = "P",
         value_parser = real,
-        default_value_t = 0.9,
+        default_value_t = Terms::default().probability,
         allow_negative_numbers = true,
         help_heading = "Certificate"
     )]
@@ -92,13 +92,13 @@ pub struct CertifyArgs {
         long,
         value_name = "P",
         value_parser = real,
-        default_value_t = 0.95,
+        default_value_t = Terms::default().confidence,
         allow_negative_numbers = true,
         help_heading = "Certificate"
     )]
     pub confidence: f64,
     /// Draws for the theorem
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Certificate")]
+    #[arg(long, value_name = "N", default_value_t = TheoremTerms::default().samples, value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Certificate")]
     pub k: usize,
     /// Width of the draws in encoded columns [default: the one with the best bound]
     #[arg(long, value_name = "SIGMA", value_parser = real, allow_negative_numbers = true, help_heading = "Certificate")]

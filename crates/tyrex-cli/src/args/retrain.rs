@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use tyrex::change::{ModelChange, Targeted};
+use tyrex::explain::RETRAINED_MODELS;
 
 use super::{ForceArgs, ModelArgs, SourceArgs, TrainingArgs, whole};
 
@@ -31,7 +32,7 @@ pub struct RetrainArgs {
     #[command(flatten)]
     pub change: ChangeArgs,
     /// Models to train
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Change")]
+    #[arg(long, value_name = "N", default_value_t = RETRAINED_MODELS, value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Change")]
     pub models: usize,
     /// Seed of the new models, and of the base model if this command trains it
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole::<u64>, allow_negative_numbers = true, help_heading = "Training of retrained models")]
@@ -53,7 +54,7 @@ pub struct ChangeArgs {
     #[arg(
         long,
         value_name = "NAMES",
-        default_value = "reinitialise",
+        default_value = ModelChange::default().name(),
         value_delimiter = ',',
         value_parser = PossibleValuesParser::new(change_names())
     )]

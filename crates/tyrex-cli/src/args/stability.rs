@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use tyrex::choice::Choice as _;
+use tyrex::explain::StabilityTerms;
 use tyrex::measure::Gamma;
 
 use super::{CellsArgs, ForceArgs, ModelArgs, SourceArgs, choice, real, whole};
@@ -21,20 +23,20 @@ pub struct StabilityArgs {
     #[command(flatten)]
     pub model: ModelArgs,
     /// Neighbours of each row
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Measure")]
+    #[arg(long, value_name = "N", default_value_t = StabilityTerms::default().samples, value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Measure")]
     pub k: usize,
     /// Standard deviation of the neighbours, in encoded columns
     #[arg(
         long,
         value_name = "SIGMA",
         value_parser = real,
-        default_value_t = 0.1,
+        default_value_t = StabilityTerms::default().sigma,
         allow_negative_numbers = true,
         help_heading = "Measure"
     )]
     pub sigma: f64,
     /// Source of the Lipschitz constant in R
-    #[arg(long, value_name = "NAME", default_value = "slopes", value_parser = choice::<Gamma>(), help_heading = "Measure")]
+    #[arg(long, value_name = "NAME", default_value = Gamma::default().word(), value_parser = choice::<Gamma>(), help_heading = "Measure")]
     pub gamma: Gamma,
     /// Seed of the neighbours, and of the training without --model
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole::<u64>, allow_negative_numbers = true, help_heading = "Measure")]

@@ -4,18 +4,16 @@ mod page;
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use tyrex::counterfactual::{Protocol, ReferenceUse, Tick};
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::schema::Split;
-use tyrex::data::{Catalogue, CellFormat, Dataset, Schema, Table, TableLimits};
+use tyrex::data::{Catalogue, CellFormat, Dataset, Table, TableLimits};
 use tyrex::explain::{
-    Ask, Explainer, Gate, GateCandidate, GateReport, Meaning, Reference, RepairPart,
-    UnlabelledRows, WrittenPromise, embedded_schema, import,
+    Ask, Explainer, Gate, GateCandidate, GateReport, Meaning, Reference, UnlabelledRows,
+    WrittenPromise, import,
 };
 use tyrex::file::{check_writable, write_whole};
-use tyrex::model::files::ModelFile;
 use tyrex::{Overwrite, report};
 use tyrex_ledger::ledger::Entry;
 
@@ -26,11 +24,11 @@ use super::{Answer, Context, block_on, explain, source};
 use crate::args::{AuditArgs, AuditCommand, AuditJoinArgs};
 use crate::help::Usage;
 use crate::interrupt;
-use crate::progress::Unit;
 
 /// The most promises of a file: each takes about 1.5 kilobytes, and a small Parquet file can hold
 /// millions.
 const MOST_PROMISES: usize = 500_000;
+
 pub(crate) fn run(context: &mut Context<'_>, args: &AuditArgs) -> anyhow::Result<Answer> {
     if let Some(AuditCommand::Join(args)) = &args.command {
         return join(context, args);
@@ -77,7 +75,13 @@ pub(crate) fn run(context: &mut Context<'_>, args: &AuditArgs) -> anyhow::Result
             has_only_promises: rows.is_none() && args.reference.is_none(),
         })
         .collect();
-    let report = with_progress(context, &gate, args.part, &candidates, promises)?;
+    let repairs = 2 * (promises.len() * candidates.len()) as u64;
+    let report = context.counted("auditing", repairs, |count| {
+        gate.judge_part(args.part, &candidates, promises, |tick| match tick {
+            Tick::Answered => count(),
+            _ => ControlFlow::Continue(()),
+        })
+    })?;
     shown_and_written(
         context,
         &report,
@@ -210,11 +214,8 @@ fn explainer(
     rows: Option<&Rows>,
     promises: &[WrittenPromise],
 ) -> anyhow::Result<Explainer> {
-    let options = source::import_options(&args.import);
-    let own = match &args.schema {
-        Some(schema) => Some(Schema::read(schema)?),
-        None => embedded_schema(&ModelFile::read(path, &options)?)?,
-    };
+    let (model, own) = source::model_and_schema(path, args.schema.as_deref(), &args.import)?;
+    let is_known = own.is_some();
     let (schema, data) = match (own, rows) {
         (Some(schema), _) if args.reference.is_some() => {
             let trained_on = args.reference.as_deref().map(Table::read).transpose()?;
@@ -244,35 +245,17 @@ fn explainer(
             .into());
         }
     };
-    let model = import(path, &schema, &options)?;
+    let model = if is_known {
+        model
+    } else {
+        import(path, &schema, &source::import_options(&args.import))?
+    };
     Explainer::with_model(data, model).map_err(|error| match error {
         tyrex::Error::InvalidModel(problem) => {
             tyrex::Error::Model { file: path.to_owned(), problem }.into()
         }
         other => anyhow::Error::new(other).context(format!("model {}", path.display())),
     })
-}
-
-fn with_progress(
-    context: &Context<'_>,
-    gate: &Gate,
-    part: Option<RepairPart>,
-    candidates: &[GateCandidate<'_>],
-    promises: Vec<WrittenPromise>,
-) -> tyrex::Result<GateReport> {
-    let progress = context.progress("auditing", Unit::Rows);
-    let done = AtomicU64::new(0);
-    let total = 2 * (promises.len() * candidates.len()) as u64;
-    progress.at(0, total, String::new());
-    let report = gate.judge_part(part, candidates, promises, |tick| {
-        if tick == Tick::Answered {
-            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-            progress.at(done, total, String::new());
-        }
-        ControlFlow::Continue(())
-    });
-    progress.finish();
-    report
 }
 
 /// The formats of a report.
@@ -312,7 +295,10 @@ fn check_outputs(args: &AuditArgs, overwrite: Overwrite) -> anyhow::Result<()> {
         (args.part, args.out.iter().find(|path| !matches!(Form::of(path), Form::Json)))
     {
         return Err(Usage {
-            problem: format!("--out {}: a part of an audit is no whole report", other.display()),
+            problem: format!(
+                "--out {}: a part of an audit is not a complete report",
+                other.display()
+            ),
             help: "write the part to a .json file, and join the parts with `tyrex audit join`"
                 .to_owned(),
         }

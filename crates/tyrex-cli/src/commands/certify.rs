@@ -2,20 +2,16 @@
 
 mod verify;
 
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 use tyrex::certificate::{
     Certificate, CertificateDocument, SearchRecord, Terms, TheoremTerms, Tier, TierKind, Verdict,
 };
-use tyrex::data::{Schema, Table};
-use tyrex::explain::{AdviceRows, Ask, Explainer, Fresh, Reference, embedded_schema, import};
+use tyrex::data::Table;
+use tyrex::explain::{AdviceRows, Ask, Explainer, Fresh, Reference};
 use tyrex::model::TrainParams;
-use tyrex::model::files::ModelFile;
-use tyrex::{Points, Result, Seed};
 
 use super::summary::{FavourableClass, ModelSummary, counted, shown};
 use super::{Answer, Context, retrain, source, train};
@@ -23,7 +19,6 @@ use crate::args::CertifyArgs;
 use crate::help::Usage;
 use crate::interrupt;
 use crate::printer::{Page, Report, Stand};
-use crate::progress::Unit;
 
 /// Certificates to show.
 const SHOWN: usize = 10;
@@ -56,7 +51,12 @@ fn certify(
         Table::check_writable(out, overwrite)?;
     }
     terms(args).check()?;
-    let (schema, model) = schema_and_model(args, counterfactuals)?;
+    let (model, schema) =
+        source::model_and_schema(&args.model, args.schema.as_deref(), &args.import)?;
+    let schema = schema.ok_or_else(|| Usage {
+        problem: format!("there is no schema for the columns of {}", counterfactuals.display()),
+        help: "pass --schema FILE, the one the counterfactuals were found with".to_owned(),
+    })?;
     let given = AdviceRows::read(&schema, &Table::read(counterfactuals)?)?;
     let class = FavourableClass::of(&model);
     let rows = match &args.reference {
@@ -97,8 +97,10 @@ fn certify(
     // As `explain` and the service derive it: the same seed gives the same certificate.
     let seed = Ask { seed: args.seed, ..Ask::default() }.certificate_seed();
     let points = explainer.encoder().encode_rows(given.data.rows())?;
-    let certificates =
-        with_progress(context, &explainer, &points, fresh.as_deref(), &terms(args), seed)?;
+    let total = points.len() as u64;
+    let certificates = context.counted("certifying", total, |count| {
+        explainer.certify(&points, fresh.as_deref(), &terms(args), seed, count)
+    })?;
     if let Some(path) = &args.out {
         let count = certificates.len().min(args.limit.unwrap_or(usize::MAX));
         let (rows, written) = (&given.factuals[..count], &certificates[..count]);
@@ -138,28 +140,6 @@ fn certify(
     Ok(if below == 0 { Answer::Yes } else { Answer::No })
 }
 
-/// The schema that was given, or the model's own.
-fn schema_and_model(
-    args: &CertifyArgs,
-    counterfactuals: &Path,
-) -> anyhow::Result<(Schema, ModelFile)> {
-    let options = source::import_options(&args.import);
-    let schema = match &args.schema {
-        Some(path) => Schema::read(path)?,
-        None => {
-            embedded_schema(&ModelFile::read(&args.model, &options)?)?.ok_or_else(|| Usage {
-                problem: format!(
-                    "there is no schema for the columns of {}",
-                    counterfactuals.display()
-                ),
-                help: "pass --schema FILE, the one the counterfactuals were found with".to_owned(),
-            })?
-        }
-    };
-    let model = import(&args.model, &schema, &options)?;
-    Ok((schema, model))
-}
-
 fn terms(args: &CertifyArgs) -> Terms {
     Terms {
         probability: args.probability,
@@ -173,27 +153,6 @@ fn terms(args: &CertifyArgs) -> Terms {
         radius: args.radius,
         ..Terms::default()
     }
-}
-
-fn with_progress(
-    context: &Context<'_>,
-    explainer: &Explainer,
-    points: &Points,
-    fresh: Option<&Fresh>,
-    terms: &Terms,
-    seed: Seed,
-) -> Result<Vec<Certificate>> {
-    let progress = context.progress("certifying", Unit::Rows);
-    let done = AtomicU64::new(0);
-    let total = points.len() as u64;
-    progress.at(0, total, String::new());
-    let certificates = explainer.certify(points, fresh, terms, seed, || {
-        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-        progress.at(done, total, String::new());
-        ControlFlow::Continue(())
-    });
-    progress.finish();
-    certificates
 }
 
 /// The report of `certify`.

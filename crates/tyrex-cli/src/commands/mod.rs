@@ -24,7 +24,9 @@ pub(crate) mod token;
 pub(crate) mod train;
 
 use std::future::Future;
+use std::ops::ControlFlow;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::runtime::{Builder, Runtime};
 use tyrex::Overwrite;
@@ -66,6 +68,25 @@ impl Context<'_> {
     /// A progress bar; none with `--json` or `--quiet`.
     fn progress(&self, title: &'static str, unit: Unit) -> Progress {
         Progress::new(title, unit, self.printer.is_for_people())
+    }
+
+    /// Does work under a progress bar. The work calls its argument after each of `total` rows.
+    fn counted<T>(
+        &self,
+        title: &'static str,
+        total: u64,
+        work: impl FnOnce(&(dyn Fn() -> ControlFlow<()> + Sync)) -> T,
+    ) -> T {
+        let progress = self.progress(title, Unit::Rows);
+        let done = AtomicU64::new(0);
+        progress.at(0, total, String::new());
+        let result = work(&|| {
+            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+            progress.at(done, total, String::new());
+            ControlFlow::Continue(())
+        });
+        progress.finish();
+        result
     }
 
     /// A bar for every stage of the library's work; none with `--json` or `--quiet`.

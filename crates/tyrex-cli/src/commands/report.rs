@@ -6,7 +6,7 @@ use serde::Serialize;
 use tyrex::file::{check_writable, write_whole};
 use tyrex::{Overwrite, Result};
 use tyrex_lab::experiment::{RESULTS, Results, TIMINGS, read_timings};
-use tyrex_lab::report::{self, Claim, ClaimVerdict};
+use tyrex_lab::report::{self, ClaimVerdict, PaperClaim};
 
 use super::summary::{counted, shown};
 use super::{Context, source};
@@ -57,7 +57,7 @@ struct WrittenReport {
     suite: String,
     title: String,
     experiments: usize,
-    claims: Vec<Claim>,
+    claims: Vec<PaperClaim>,
     out: String,
     markdown: Option<String>,
 }

@@ -8,7 +8,7 @@ use tyrex::counterfactual::Protocol;
 use tyrex::data::catalogue::Direction;
 use tyrex::data::schema::Split;
 use tyrex::data::{Catalogue, Dataset, Schema, Table};
-use tyrex::explain::{Explainer, Reference, UnlabelledRows, embedded_schema, import};
+use tyrex::explain::{Explainer, Reference, UnlabelledRows, import, import_embedded};
 use tyrex::model::files::{Favourable, ImportOptions, ModelFile};
 use tyrex::{Result, Seed};
 
@@ -80,20 +80,13 @@ pub(super) fn subject(
         let (explainer, time) = train::with_progress(context, trained_on, &params, seed)?;
         return Ok(Subject { explainer, applicants, class: None, time: Some(time) });
     };
-    let options = import_options(&model.import);
     if let Some(name) = &source.dataset {
         let dataset = named(context, name, source.protocol)?;
-        let model = import(path, dataset.schema(), &options)?;
+        let model = import(path, dataset.schema(), &import_options(&model.import))?;
         return Subject::with_model(Reference::Labelled(dataset), None, model, &changes);
     }
-    // Without a schema of their own, rows are read through the model's.
-    let schema = match &source.schema {
-        Some(schema) => Schema::read(schema)?,
-        None => {
-            embedded_schema(&ModelFile::read(path, &options)?)?.ok_or_else(|| no_schema(source))?
-        }
-    };
-    let model = import(path, &schema, &options)?;
+    let (model, schema) = model_and_schema(path, source.schema.as_deref(), &model.import)?;
+    let schema = schema.ok_or_else(|| no_schema(source))?;
     let Some(data) = &source.data else {
         return Err(no_schema(source).into());
     };
@@ -138,6 +131,18 @@ impl Subject {
 fn named(context: &Context<'_>, name: &str, protocol: Protocol) -> Result<Dataset> {
     let catalogue = Catalogue::new(context.global.data_dir.as_deref());
     catalogue.load(name, protocol.variant(), Direction::Favourable)
+}
+
+/// A model with the schema of the file, or else with the one in the model.
+pub(super) fn model_and_schema(
+    model: &Path,
+    schema: Option<&Path>,
+    args: &ImportArgs,
+) -> Result<(ModelFile, Option<Schema>)> {
+    let options = import_options(args);
+    let Some(file) = schema else { return import_embedded(model, &options) };
+    let schema = Schema::read(file)?;
+    Ok((import(model, &schema, &options)?, Some(schema)))
 }
 
 /// How to read a model file.

@@ -122,10 +122,10 @@ impl Report for StabilityReport {
         page.item(match self.terms.gamma {
             Gamma::Sound => "gamma is the product of the layers' spectral norms: a proved bound",
             Gamma::SampledGradients => {
-                "gamma is the largest gradient among the neighbours: an estimate, so R is no bound"
+                "gamma is the largest gradient among the neighbours: an estimate, so R is not a bound"
             }
             Gamma::SampledSlopes | Gamma::Given(_) => {
-                "gamma is the largest slope to a neighbour: an estimate, so R is no bound"
+                "gamma is the largest slope to a neighbour: an estimate, so R is not a bound"
             }
         });
         if let Some(out) = &self.out {

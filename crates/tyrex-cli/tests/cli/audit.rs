@@ -292,7 +292,7 @@ fn a_candidate_that_calls_another_label_favourable_is_refused() {
     let text = place.read("advice.csv").replace("\"\"threshold\"\":0.5", "\"\"from\"\":0.5");
     place.write("odd.csv", &text);
     place.refused("audit --counterfactuals odd.csv --model mid.onnx", &["column `parameters`"]);
-    // What earlier versions wrote is read as before.
+    // Files of earlier versions are read as before.
     let meaning = ",\"\"meaning\"\":{\"\"label\"\":\"\"paid\"\",\"\"favourable\"\":[\"\"yes\"\"],\"\"threshold\"\":0.5}";
     let text = place.read("advice.csv");
     assert!(text.contains(meaning), "{text}");

@@ -60,7 +60,7 @@ fn about_rows() -> Vec<Case> {
             &["loans.csv, row 1, column `housing`", "found `owns`", "`rent`", "did you mean `own`"],
         ),
         wrong(
-            "a cell that is no number",
+            "a cell that is not a number",
             changed("12.5,", "twelve,"),
             &["loans.csv, row 1, column `income`", "found `twelve`", "expected a number", "help:"],
         ),
@@ -139,7 +139,7 @@ groups of promises without a promise: explain --dataset german --method nn --by 
     --promise
 an amount that is in no column: explain --dataset german --promise 0.9 --amount credit
     no column `credit` | credit_amount
-an amount that is no number: explain --dataset german --promise 0.9 --amount purpose
+an amount that is not a number: explain --dataset german --promise 0.9 --amount purpose
     row | column `purpose` | expected an amount, at least 0
 a group that is in no column: explain --dataset german --promise 0.9 --by gender
     no column `gender`
@@ -149,7 +149,7 @@ a promise of nothing: explain --dataset german --promise 0
     `promise` is 0 | from 0.5 to 0.999
 a certain promise: explain --dataset german --promise 1
     `promise` is 1 | from 0.5 to 0.999
-a promise that is no number: explain --dataset german --promise nan
+a promise that is not a number: explain --dataset german --promise nan
     `promise` is NaN | from 0.5 to 0.999
 a confidence that is none: explain --dataset german --confidence 1
     `confidence` is 1 | between 0 and 1
@@ -157,15 +157,15 @@ a score that the model does not require: explain --dataset german --method margi
     --score | at least 0.5 and below 1
 a score of another method: explain --dataset german --method min-cost --score 0.7
     score | unknown | a parameter of min-cost
-a p-value that is no number: explain --dataset german --plausible often
+a p-value that is not a number: explain --dataset german --plausible often
     often | --plausible | expected a number such as 0.5
 a p-value of hundreds of digits: explain --dataset german --plausible 1e300
     `plausible` is 1e300, expected a p-value between 0 and 1
 a p-value that no row can have: explain --dataset german --method nn --plausible 0.000001
     `plausible` is 0.000001 | expected a p-value of at least
-a width that is no number: stability --dataset german --sigma wide
+a width that is not a number: stability --dataset german --sigma wide
     wide | --sigma | expected a number such as 0.5
-threads that are no number: data list --threads two
+threads that are not a number: data list --threads two
     two | --threads | expected a whole number from 1 to 1024
 a proof for a network: explain --dataset german --method min-cost --prove
     `prove` is true | trees | networks have none
@@ -195,7 +195,7 @@ an empty layer: train --out m.onnx LOANS --hidden 8,0
     --hidden | 128,128
 no epochs: train --out m.onnx LOANS --epochs 0
     epochs | at least 1 | train --help
-a rate that is no rate: train --out m.onnx LOANS --learning-rate -1
+a rate that is not a rate: train --out m.onnx LOANS --learning-rate -1
     learning-rate | positive
 dropout of everything: train --out m.onnx LOANS --dropout 1
     dropout | [0, 1)
@@ -278,7 +278,7 @@ a share of nothing in particular: retrain --out e LOANS --change-params fraction
     change-params | those of reinitialise: none | no parameters
 a parameter of another change: retrain --out e LOANS --change weight-noise --change-params epochs=1
     change-params | those of weight-noise: pairs such as delta = 0.01 | epochs
-parameters that are no pairs: retrain --out e LOANS --change weight-noise --change-params 0.1
+parameters that are not pairs: retrain --out e LOANS --change weight-noise --change-params 0.1
     change-params | is 0.1 | pairs such as delta = 0.01
 parameters of several changes: retrain --out e LOANS --change bootstrap,dropout --change-params rate=0.2
     none with several changes | `mixture` | changes = [{ name = "bootstrap" }
@@ -345,7 +345,7 @@ fn about_change() -> Vec<Case> {
         )
         .file("cf.csv", "row,income,age,housing,owner\nx,50,30,own,yes\n"),
         case(
-            "a counterfactual that is no row of the schema",
+            "a counterfactual that is not a row of the schema",
             "certify --counterfactuals cf.csv --model five.onnx --schema loans.toml",
             &["cf.csv, row 1, column `income`", "found `much`"],
         )

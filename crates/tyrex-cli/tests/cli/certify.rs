@@ -104,7 +104,7 @@ fn people_read_what_is_promised_and_what_it_rests_on() {
 #[test]
 fn the_answer_may_be_no() {
     let place = place();
-    // Models that steered the search are no evidence that counts as a certificate.
+    // Models that steered the search are not evidence that counts as a certificate.
     let steered = format!("{CERTIFY} --ensemble fresh --steered --delta 100");
     let answer = place.run(&format!("{steered} --require certified"));
     assert_eq!(answer.code, 1, "{}{}", answer.stdout, answer.stderr);

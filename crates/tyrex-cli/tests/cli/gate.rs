@@ -247,7 +247,7 @@ fn every_end_of_the_table_is_reached() {
         ("an entry of the ledger edited", ledger("entry.db", "low.onnx", "")),
         ("no such ledger", ledger("absent.db", "low.onnx", "")),
         ("a file without promises", file("none.csv", "low.onnx").output().unwrap()),
-        ("a candidate that is no model", ledger("open.db", "notes.txt", "")),
+        ("a candidate that is not a model", ledger("open.db", "notes.txt", "")),
         ("a reader that closes its pipe", {
             let fixed = "--ledger open.db --model mid.onnx --method min-cost";
             audit(&place, fixed).stdout(crate::pipes::closed()).output().unwrap()

@@ -195,7 +195,7 @@ fn whoever_is_not_there_cannot_be_forgotten_or_shown() {
 #[test]
 fn bad_addresses_are_refused_with_what_to_do() {
     let place = Place::with_loans();
-    place.write("text.db", &"this is no database\n".repeat(100));
+    place.write("text.db", &"this is not a database\n".repeat(100));
     place.write("empty.db", "");
     let (server, address) = if cfg!(feature = "postgres") {
         ("postgres://me@127.0.0.1:1/advice: ", "the address of the database cannot be read")

@@ -11,6 +11,7 @@ mod bomb;
 mod calibrate;
 mod certify;
 mod data;
+mod defaults;
 mod experiment;
 mod explain;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

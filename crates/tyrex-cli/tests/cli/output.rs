@@ -1,4 +1,4 @@
-//! What holds for every command: help, versions, quiet, JSON, colours, pipes.
+//! Properties of every command: help, versions, quiet, JSON, colours, pipes.
 
 use std::process::Stdio;
 

@@ -14,8 +14,8 @@ fn an_inferred_schema_trains_without_a_change() {
     assert_eq!(document["data"]["rows"], 40);
 }
 
-/// What the data of a draft reach limits the advice, and not who may ask: one applicant beyond it does
-/// not end a run over many. What no rule can read ends it, with its place.
+/// The range of the data of a draft limits the advice, not the applicants: one applicant outside of
+/// it does not end a run over many. A cell that no rule can read ends the run, with its place.
 #[test]
 fn applicants_beyond_the_data_of_a_draft_are_explained() {
     let place = Place::with_loans();

@@ -250,7 +250,7 @@ fn one_service_runs_on_a_database_and_commands_beside_it() {
     place.done("audit --model m.onnx --ledger advice.db");
     place.done("ledger verify --ledger advice.db");
     place.done("token create --role read --ledger advice.db");
-    // A service that was killed is no service any more.
+    // A service that was killed is not a service any more.
     assert_eq!(service.end("-KILL").0, None);
     let service = Running::start(&place, arguments);
     assert_eq!(service.end("-TERM").0, Some(0));

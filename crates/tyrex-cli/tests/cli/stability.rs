@@ -44,7 +44,7 @@ fn people_see_a_table_and_what_gamma_is() {
     for piece in ["R^", "gamma", "10 test rows, 1000 neighbours at sigma 0.1; the first 3"] {
         assert!(text.contains(piece), "{piece}: {text}");
     }
-    assert!(text.contains("an estimate, so R is no bound"), "{text}");
+    assert!(text.contains("an estimate, so R is not a bound"), "{text}");
 }
 
 #[test]

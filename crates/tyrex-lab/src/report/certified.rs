@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::claims::{Claim, ClaimVerdict};
+use super::claims::{ClaimVerdict, PaperClaim};
 use super::document::{
     Figures, Key, ReportTable, Section, SectionBlock, TableCell, TableColumn, TableRow, Tone,
 };
@@ -31,13 +31,13 @@ fn claims_too_much(bin: &StatedBin) -> bool {
 }
 
 /// For every data set and tier: checks whether a bin overstates.
-pub(super) fn claims(results: &Results) -> Vec<Claim> {
+pub(super) fn claims(results: &Results) -> Vec<PaperClaim> {
     let mut claims = Vec::new();
     for certificates in all(results) {
         for tier in &certificates.tiers {
             let (verdict, evidence) = decide(tier);
             let place = format!("{}, {} tier", certificates.dataset, tier.tier);
-            claims.push(Claim { title: CLAIM.to_owned(), place, verdict, evidence });
+            claims.push(PaperClaim { title: CLAIM.to_owned(), place, verdict, evidence });
         }
     }
     claims

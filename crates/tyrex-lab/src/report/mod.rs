@@ -18,7 +18,7 @@ pub mod printed;
 mod sensitivity;
 mod tradeoff;
 
-pub use claims::{Claim, ClaimVerdict, claims};
+pub use claims::{ClaimVerdict, PaperClaim, claims};
 
 use tyrex::error::Result;
 use tyrex::report::document::{Document, Section};

@@ -2,7 +2,7 @@
 
 use tyrex::counterfactual::Protocol;
 
-use super::claims::{Claim, ClaimVerdict};
+use super::claims::{ClaimVerdict, PaperClaim};
 use super::document::{ReportTable, Section, SectionBlock, TableCell, TableColumn, TableRow, Tone};
 use super::number::{counted, seconds};
 use crate::experiment::result::Timing;
@@ -116,7 +116,7 @@ pub(super) fn terms(experiment: &Experiment) -> String {
 }
 
 /// The claims that are decided for several cells, and the cells.
-fn places_of<'a>(claims: &[&'a Claim]) -> Vec<&'a str> {
+fn places_of<'a>(claims: &[&'a PaperClaim]) -> Vec<&'a str> {
     let mut places = Vec::new();
     for claim in claims {
         if !places.contains(&claim.place.as_str()) {
@@ -127,7 +127,7 @@ fn places_of<'a>(claims: &[&'a Claim]) -> Vec<&'a str> {
 }
 
 /// An overview of the claims: a row for each, a column for each cell.
-pub(super) fn claims(claims: &[Claim]) -> Option<Section> {
+pub(super) fn claims(claims: &[PaperClaim]) -> Option<Section> {
     if claims.is_empty() {
         return None;
     }
@@ -150,7 +150,7 @@ pub(super) fn claims(claims: &[Claim]) -> Option<Section> {
         }
     }
     // Claims about the same cells share a table.
-    let of_title = |title: &str| -> Vec<&Claim> {
+    let of_title = |title: &str| -> Vec<&PaperClaim> {
         claims.iter().filter(|claim| claim.title == title).collect()
     };
     for group in titles.chunk_by(|a, b| places_of(&of_title(a)) == places_of(&of_title(b))) {
@@ -200,7 +200,7 @@ fn sign(verdict: ClaimVerdict) -> TableCell {
 }
 
 /// Every claim with its evidence.
-pub(super) fn evidence(claims: &[Claim]) -> Option<Section> {
+pub(super) fn evidence(claims: &[PaperClaim]) -> Option<Section> {
     if claims.is_empty() {
         return None;
     }

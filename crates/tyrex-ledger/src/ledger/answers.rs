@@ -34,7 +34,7 @@ const LEAST_SALT: usize = 32;
 /// The rows of a file that are recorded together.
 const ROWS: usize = 8192;
 
-/// What was recorded.
+/// The result of recording answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct RecordedAnswers {
     /// The answers that were read.
@@ -228,7 +228,7 @@ impl NewPromise {
             let holds_until = match table.cell(row, until) {
                 "" => None,
                 text => Some(text.parse().map_err(|error| {
-                    wrong(until, format!("a time, or nothing for good: {error}"))
+                    wrong(until, format!("a time, or an empty cell for no end: {error}"))
                 })?),
             };
             let subject = table.cell(row, subjects).to_owned();

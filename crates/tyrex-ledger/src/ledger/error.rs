@@ -49,7 +49,7 @@ pub enum Error {
         /// The problem.
         problem: String,
     },
-    /// The chain or the personal data does not verify, so the promises are no evidence.
+    /// The chain or the personal data does not verify, so the promises are not evidence.
     #[error("the ledger is damaged: {problem}")]
     Unsound {
         /// The first problem.

@@ -374,7 +374,7 @@ async fn indexes(snapshot: &mut Transaction) -> Result<Option<Problem>> {
         "PRAGMA integrity_check(head)",
     ] {
         let found: Vec<String> = sqlx::query_scalar(check).fetch_all(&mut *connection).await?;
-        // A page that could not be read is no finding about its content.
+        // A page that could not be read is not a finding about its content.
         if let Some(problem) = found.iter().find(|line| line.contains("error code=")) {
             return Err(sqlx::Error::Io(std::io::Error::other(problem.clone())).into());
         }

@@ -137,8 +137,8 @@ fn a_full_disk_is_said_and_nothing_is_lost() {
     let exe = std::env::current_exe().unwrap();
     let child = format!("{} {}", exe.display(), ARGUMENTS.join(" "));
     let out = folder.path().display();
-    // Most of the disk is a file that is removed when the ledger has filled the rest. What the
-    // ledger then holds is carried out for the checks here.
+    // Most of the disk is a file that is removed when the ledger has filled the rest. The
+    // checks here read a copy of the ledger.
     let fill = format!(
         "head -c 3400000 /dev/zero > \"$DISK/ballast\" && {child} && cp \"$DISK\"/advice.db* {out}"
     );

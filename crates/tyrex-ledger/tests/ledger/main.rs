@@ -9,7 +9,7 @@ mod forgetting;
 mod postgres;
 mod tampering;
 
-/// What tests of crashes start: nothing, unless the environment names a task.
+/// The child process of crash tests: it does nothing unless the environment names a task.
 #[test]
 fn child() {
     common::crash::act_as_child();

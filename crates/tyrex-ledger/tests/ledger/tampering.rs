@@ -1,4 +1,4 @@
-//! Whatever is done to a ledger behind its back is found.
+//! Verification detects every change of a ledger that was made outside of the program.
 //!
 //! Random ledgers, random tampering through raw SQL with the triggers dropped and the constraints
 //! off.

@@ -50,6 +50,9 @@ pub(crate) struct WordedEntry {
     entry: Entry,
     /// The promised changes; none for other entries and after erasure.
     changes: Vec<FeatureChange>,
+    /// The promised changes as a sentence; absent if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sentence: Option<String>,
 }
 
 impl AppState {
@@ -57,7 +60,8 @@ impl AppState {
         let models = self.engine.models();
         let own = |model: &str| models.iter().find(|served| served.fingerprint() == model);
         let changes = entry.changes(|model| Some(own(model)?.explainer().schema()));
-        WordedEntry { entry, changes }
+        let sentence = (!changes.is_empty()).then(|| FeatureChange::in_words(&changes));
+        WordedEntry { entry, changes, sentence }
     }
 }
 

@@ -52,7 +52,7 @@ class Server:
                 break
         else:
             raise RuntimeError(f"{command} ended: {''.join(said)}")
-        # Nobody reads on; a full pipe would stop the program.
+        # The rest is not read; a full pipe would stop the program.
         threading.Thread(target=self.process.stdout.read, daemon=True).start()
 
     @property

@@ -1,4 +1,4 @@
-"""What holds for every view: layout, colours, keyboard, addresses, and a server in trouble."""
+"""Properties of every view: layout, colours, keyboard, addresses, and a server in trouble."""
 
 import json
 import subprocess
@@ -230,7 +230,7 @@ def test_a_server_with_tokens(make_page, tmp_path):
 
 
 def test_names_from_outside_stay_text(make_page, tmp_path):
-    """A level that would be markup, in a model that somebody uploads."""
+    """A level that would be markup, in an uploaded model."""
     evil = "<img src=x onerror=document.title='caught'>"
     rows = ["amount,purpose,class"]
     for index in range(240):

@@ -5,6 +5,7 @@ mod answers;
 mod browsers;
 #[path = "../../../tyrex-ledger/tests/ledger/common/mod.rs"]
 mod common;
+mod defaults;
 mod ending;
 mod limits;
 mod models;

@@ -182,7 +182,7 @@ fn guarded() -> Guarded {
     Guarded { server, entry, job, owner }
 }
 
-/// Every operation of the service, at least once. What removes things comes last.
+/// Every operation of the service, at least once. Operations that remove something come last.
 fn calls(entry: &str, job: &str) -> Vec<Call> {
     let own = || Some(json!({"indices": [ROW]}));
     let sent = || Some(json!({"rows": [{"income": 60_000, "age": 30}]}));
@@ -314,7 +314,7 @@ struct Line {
 fn documented() -> Vec<Line> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/service.md");
     let text = std::fs::read_to_string(path).unwrap();
-    let (_, section) = text.split_once("### Who may see what\n").unwrap();
+    let (_, section) = text.split_once("### Permissions\n").unwrap();
     let lines = section.lines().skip_while(|line| !line.starts_with("|---")).skip(1);
     let line = |line: &str| {
         let cells: Vec<String> =

@@ -37,7 +37,7 @@ fn main() -> Result<()> {
 const TASKS: &str = "train, gemm, stability, trex-i, trex-e, trex-nn, plausible, interval, tree-advice, \
      tree-proof or tree-score";
 
-/// What every worker is told.
+/// The settings of every worker.
 struct Options {
     rows: Option<PathBuf>,
     problem: Option<PathBuf>,

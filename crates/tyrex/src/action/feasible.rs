@@ -115,7 +115,7 @@ impl FeasibleSet {
         Self { prices, ..self }
     }
 
-    /// What a change of each column by one unit costs, downward and upward; 1 without prices.
+    /// The cost of a change of each column by one unit, downward and upward; 1 without prices.
     pub fn prices(&self) -> Option<&[[f64; 2]]> {
         self.prices.as_deref()
     }

@@ -1,6 +1,6 @@
 //! Implications: where some features change, others must.
 //!
-//! They are no convex set, so the search does not know them. Rows obey them exactly: a row that
+//! They do not form a convex set, so the search ignores them. Rows obey them exactly: a row that
 //! breaks one is replaced by the nearest row of the branches in which the implication holds, either
 //! because its consequence does or because a part of its condition does not. Every branch limits
 //! the values of features and keeps the implication from being broken again, so a row is found
@@ -110,7 +110,7 @@ impl Implication {
         branches
     }
 
-    /// What a row that breaks it has, and what it may have, in words.
+    /// In words, how a row breaks it, and which values the row may have.
     pub(super) fn violation(&self, values: &[Value]) -> (String, String) {
         let of = |shift: &Shift| values.get(shift.position).cloned().unwrap_or(Value::Missing);
         let has = |shift: &Shift| format!("{} `{}`", shift.name, of(shift));

@@ -55,7 +55,7 @@ pub struct Actions {
     /// The schema before requests changed it.
     original: Arc<Schema>,
     encoder: Arc<Encoder>,
-    /// What a change of each column by one unit costs, downward and upward.
+    /// The cost of a change of each column by one unit, downward and upward.
     prices: Option<Arc<[[f64; 2]]>>,
 }
 
@@ -197,7 +197,7 @@ impl Actions {
             let hint = nearest_name(name, names)
                 .map(|near| format!("; did you mean `{near}`?"))
                 .unwrap_or_default();
-            Error::feature(name, format!("is no feature of the schema{hint}"))
+            Error::feature(name, format!("is not a feature of the schema{hint}"))
         })
     }
 }
@@ -218,7 +218,7 @@ fn check_prices(schema: &Schema, encoder: &Encoder) -> Result<()> {
     Ok(())
 }
 
-/// What a change of each column by one unit costs, downward and upward, if a feature has a price.
+/// The cost of a change of each column by one unit, downward and upward, if a feature has a price.
 pub(crate) fn prices(schema: &Schema, encoder: &Encoder) -> Option<Vec<[f64; 2]>> {
     if schema.features.iter().all(|feature| feature.price.is_none()) {
         return None;

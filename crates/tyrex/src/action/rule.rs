@@ -116,7 +116,7 @@ impl BoundRule {
         })
     }
 
-    /// What a row that breaks the rule has, and what it may have, in words.
+    /// In words, how a row breaks the rule, and which values the row may have.
     pub(super) fn violation(&self, values: &[Value]) -> (String, String) {
         let number = |position: usize| values.get(position).and_then(Value::number);
         let ratio = self.ratio.and_then(|ratio| {

@@ -334,13 +334,16 @@ fn requests_that_make_no_sense_are_refused() {
     let mut fixed = vary("age");
     fixed.actions.insert("age".to_owned(), Action::Fixed);
     let cases = [
-        (vary("incom"), "feature `incom`: is no feature of the schema; did you mean `income`?"),
-        (vary("zzz"), "feature `zzz`: is no feature of the schema"),
-        (action("ages", Action::Free), "feature `ages`: is no feature of the schema; did you mean"),
+        (vary("incom"), "feature `incom`: is not a feature of the schema; did you mean `income`?"),
+        (vary("zzz"), "feature `zzz`: is not a feature of the schema"),
+        (
+            action("ages", Action::Free),
+            "feature `ages`: is not a feature of the schema; did you mean",
+        ),
         (fixed, "feature `age`: is fixed but listed to vary; give it another action as well"),
         (
             action("home", Action::Levels(vec!["tent".into()])),
-            "feature `home`: action lists `tent`, which is no level of it",
+            "feature `home`: action lists `tent`, which is not a level of it",
         ),
         (
             action("home", Action::Within([0.0, 1.0].into())),
@@ -380,7 +383,7 @@ fn constraints_are_let_go_one_at_a_time() {
         assert_eq!(left.len(), 4);
         assert!(left.iter().all(|violation| violation.constraint != *constraint));
     }
-    // What a request has fixed goes back to what the schema says, and no further.
+    // A feature that a request fixed gets the schema's rule back, and nothing beyond it.
     let vary = Overrides { vary: Some(vec!["income".to_owned()]), ..Overrides::default() };
     let age = Constraint::Feature("age".to_owned());
     let let_go = actions.overridden(&vary).unwrap().without(&age).unwrap();

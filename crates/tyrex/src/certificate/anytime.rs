@@ -17,7 +17,7 @@
 //! at most `alpha`. Every factor `1 - u + u s_i / m` falls with `m`, so `L_t > mu` implies
 //! `K_t(mu) >= 1/alpha`.
 //!
-//! The proof holds for any set of stakes in `(0, 1)`. The sum is no approximation of the integral
+//! The proof holds for any set of stakes in `(0, 1)`. The sum is not an approximation of the integral
 //! that has to be bounded: a coarser set gives another valid bound, which is slightly lower.
 
 use crate::error::{Error, Result};

@@ -177,7 +177,7 @@ impl Certifies for ForestTier {
         let forests: Option<Vec<Voters<'a>>> =
             retrained.models.iter().map(|&m| voters(m)).collect();
         let Some(forests) = forests else {
-            return Box::new(LeftOut("some of the retrained models are no forests"));
+            return Box::new(LeftOut("some of the retrained models are not forests"));
         };
         let trees = subject.model.trees().map(probes).unwrap_or_default();
         let confidence = subject.terms.confidence;
@@ -298,7 +298,7 @@ fn by_levels(
     for count in counts {
         shares.push(Proportion::new(*count, fresh)?.lower(own_alpha)?);
     }
-    // Who reaches a level reaches the ones below it.
+    // A forest that reaches a level also reaches all lower levels.
     for place in (1..shares.len()).rev() {
         shares[place - 1] = shares[place].max(shares[place - 1]);
     }

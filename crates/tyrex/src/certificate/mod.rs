@@ -41,7 +41,7 @@ pub use interval::IntervalCertifier;
 pub use likeness::{Deviation, Likeness, LikenessTest, RecipeSource, Statistic};
 pub use moved_trees::TreeIntervalCertifier;
 pub use portfolio::{Portfolio, PortfolioGroup, PortfolioStatement};
-pub use terms::{ShiftSource, SlopeSource, Terms, TheoremTerms};
+pub use terms::{DELTA, RADIUS, ShiftSource, SlopeSource, Terms, TheoremTerms};
 pub use theorem::Statement;
 pub use verify::{Difference, Verified, WrittenCertificate, verify};
 

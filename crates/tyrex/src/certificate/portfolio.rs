@@ -111,7 +111,7 @@ impl Portfolio {
 
     /// Whether a model keeps a promise.
     fn is_kept(&self, promise: usize, model: usize) -> bool {
-        self.kept[promise * self.words() + model / BITS] >> (model % BITS) & 1 == 1
+        (self.kept[promise * self.words() + model / BITS] >> (model % BITS)) & 1 == 1
     }
 
     /// The number of models.

@@ -30,8 +30,10 @@ pub struct Terms {
     pub forest: bool,
 }
 
-/// The interval tier's `radius`, in the units of the points.
-const RADIUS: f64 = 0.01;
+/// The default `radius` of the interval tier, in the units of the points.
+pub const RADIUS: f64 = 0.01;
+/// The default `delta` of the interval tier.
+pub const DELTA: f64 = 0.01;
 
 impl Default for Terms {
     fn default() -> Self {
@@ -39,7 +41,7 @@ impl Default for Terms {
             probability: 0.9,
             confidence: 0.95,
             theorem: Some(TheoremTerms::default()),
-            delta: Some(0.01),
+            delta: Some(DELTA),
             radius: None,
             forest: false,
         }

@@ -177,7 +177,7 @@ fn weights(a: f64, b: f64, temperature: f64) -> [f64; 2] {
     let apart = (a - b) / temperature;
     // Two infinite numbers have no difference.
     let share = if apart.is_nan() { 0.5 } else { 1.0 / (1.0 + libm::exp(apart)) };
-    // What is missing to 1 where both hold goes to the smaller one.
+    // Where both hold, the smaller one gets the rest of the weight, so that the sum is 1.
     let rest = (1.0 - of_a - of_b).max(0.0);
     [of_a + rest * share, of_b + rest * (1.0 - share)]
 }

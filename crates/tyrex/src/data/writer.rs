@@ -23,7 +23,7 @@ pub enum CellFormat {
 
 impl CellFormat {
     /// The text of a cell or a column name. A formula starts with one of these characters, the last
-    /// four in East Asian width; a number, such as -5, is no formula.
+    /// four in East Asian width; a number, such as -5, is not a formula.
     pub(super) fn written(self, cell: &str) -> Cow<'_, str> {
         const STARTS: [char; 11] =
             ['=', '+', '-', '@', '\t', '\r', '\n', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];

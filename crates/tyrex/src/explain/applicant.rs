@@ -34,18 +34,18 @@ impl Applicant {
 
 /// The rows to explain: those of the explainer's own data, and other rows of the same schema.
 #[derive(Debug, Clone, Copy)]
-pub struct Applicants<'a> {
+pub struct ApplicantsView<'a> {
     explainer: &'a Explainer,
 }
 
 impl Explainer {
     /// The rows to explain.
-    pub fn applicants(&self) -> Applicants<'_> {
-        Applicants { explainer: self }
+    pub fn applicants(&self) -> ApplicantsView<'_> {
+        ApplicantsView { explainer: self }
     }
 }
 
-impl Applicants<'_> {
+impl ApplicantsView<'_> {
     /// The rows of a part of the explainer's data, in the order of the table.
     pub fn part(self, part: Part) -> Vec<Applicant> {
         let mut rows = self.explainer.reference().part(part);

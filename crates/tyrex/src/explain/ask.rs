@@ -27,6 +27,8 @@ use crate::seed::Seed;
 pub const METHOD: &str = "trex-o";
 /// Models retrained for the certificates of a model that was trained here.
 pub const MODELS: usize = 20;
+/// Models of an ensemble, if their number is not given: as many as in the paper's experiments.
+pub const RETRAINED_MODELS: usize = 50;
 /// Fresh models that a service retrains for each model it serves: enough for the default promise.
 pub const SERVED_MODELS: usize = 61;
 /// Rules that are relaxed, one at a time, for an applicant without advice.

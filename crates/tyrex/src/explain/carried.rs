@@ -20,7 +20,7 @@ use crate::model::{Mlp, Model};
 pub struct CarriedModels {
     /// The sets.
     pub sets: Vec<(RetrainingTerms, Vec<Mlp>)>,
-    /// What the comparison of the model with those that certify said, if it was made.
+    /// The result of comparing the model with those that certify, if it was made.
     pub likeness: Option<Likeness>,
 }
 

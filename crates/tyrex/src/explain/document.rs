@@ -9,7 +9,6 @@ use serde::{Serialize, Serializer};
 use utoipa::{PartialSchema as _, ToSchema as _};
 
 use super::advice::changes;
-use super::sentence::in_words;
 use super::usual;
 use super::{
     Advice, AdvicePath, Adviser, Apart, Ask, Costs, Explainer, FeatureChange, Fresh, Meaning,
@@ -87,7 +86,7 @@ pub struct Explained<'a> {
     pub unchanged: Option<Unchanged>,
     /// The advice as a sentence.
     pub sentence: String,
-    /// What retrained models say about it, as a sentence.
+    /// The judgement of retrained models, as a sentence.
     pub retraining: String,
     /// How usual the advice is among accepted applicants, as a sentence; or what can be had of the
     /// conditions, if they cannot be had together.
@@ -152,7 +151,7 @@ pub enum Advised<'a> {
         /// asked for.
         #[serde(skip_serializing_if = "Option::is_none")]
         highest: Option<Box<HighestPromise>>,
-        /// What each condition costs alone, if usual answers were asked for.
+        /// The cost of each condition alone, if usual answers were asked for.
         #[serde(skip_serializing_if = "Option::is_none")]
         apart: Option<Box<Apart>>,
         /// The single rules that prevent advice.
@@ -163,7 +162,7 @@ pub enum Advised<'a> {
     },
 }
 
-/// What is proved about cheaper advice.
+/// The proof about cheaper advice.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Proof {
@@ -344,7 +343,7 @@ impl Adviser {
                 "The best change found costs {:.2} in {}: {} {}",
                 best.cost,
                 self.request().norm.name(),
-                in_words(&changes),
+                FeatureChange::in_words(&changes),
                 shown.sentence
             );
             HighestPromise { changes, cost, promise: shown, sentence }
@@ -372,7 +371,7 @@ impl Unchanged {
     }
 }
 
-/// What is said to an applicant without advice.
+/// The texts for an applicant without advice.
 #[derive(Default)]
 pub(super) struct Unanswered {
     pub(super) relaxations: Option<Relaxations>,

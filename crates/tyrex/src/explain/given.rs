@@ -77,7 +77,7 @@ impl GivenFile {
         let mut files = Vec::new();
         for (path, set) in model_files(folder)? {
             let content = read_within(&path, FILE_BYTES)?;
-            // Many a text is no model.
+            // The folder may have texts that are not models.
             if ends_in(&path, &MODEL_ENDS) || is_model_text(&content) {
                 files.push(Self { name: path.display().to_string(), set, onnx: content });
             }

@@ -1,5 +1,6 @@
 //! Reads a model file for a schema, and determines the favourable class.
 
+use std::cell::Cell;
 use std::path::Path;
 
 use super::Meaning;
@@ -22,6 +23,28 @@ pub fn import(path: &Path, schema: &Schema, options: &ImportOptions) -> Result<M
 /// The same for a model that is in memory.
 pub fn import_bytes(bytes: &[u8], schema: &Schema, options: &ImportOptions) -> Result<ModelFile> {
     import_with(|options| ModelFile::from_bytes(bytes.to_vec(), options), schema, options)
+}
+
+/// Reads a model file once, with the schema in it; without one the model as it is.
+pub fn import_embedded(
+    path: &Path,
+    options: &ImportOptions,
+) -> Result<(ModelFile, Option<Schema>)> {
+    let model = ModelFile::read(path, options)?;
+    let wrong = |error| match error {
+        Error::InvalidModel(problem) => Error::Model { file: path.to_owned(), problem },
+        other => other,
+    };
+    let Some(schema) = embedded_schema(&model).map_err(wrong)? else {
+        return Ok((model, None));
+    };
+    let first = Cell::new(Some(model));
+    let read = |asked: &ImportOptions| match first.take().filter(|_| asked == options) {
+        Some(model) => Ok(model),
+        None => ModelFile::read(path, asked),
+    };
+    let model = import_with(read, &schema, options).map_err(wrong)?;
+    Ok((model, Some(schema)))
 }
 
 fn import_with(

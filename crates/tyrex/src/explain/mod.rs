@@ -11,6 +11,7 @@ mod audit;
 mod calibrate;
 mod carried;
 mod certify;
+mod defaults;
 mod document;
 mod feature;
 mod given;
@@ -38,9 +39,10 @@ mod warning;
 
 pub use advice::{Advice, AdviceFile, Costs, FeatureChange, Request, check_advice_names};
 pub use adviser::Adviser;
-pub use applicant::{Applicant, Applicants};
+pub use applicant::{Applicant, ApplicantsView};
 pub use ask::{
-    Ask, Auto, CALIBRATED_ROWS, METHOD, MODELS, PROMISE_DAYS, SERVED_MODELS, TRIES, Threshold,
+    Ask, Auto, CALIBRATED_ROWS, METHOD, MODELS, PROMISE_DAYS, RETRAINED_MODELS, SERVED_MODELS,
+    TRIES, Threshold,
 };
 pub use audit::{
     Gate, GateCandidate, GateReport, GateVerdict, Group, GroupTable, Grouping, JudgedCandidate,
@@ -50,12 +52,13 @@ pub use audit::{
 pub use calibrate::CalibrationTerms;
 pub use carried::CarriedModels;
 pub use certify::{AdviceRows, verify_certificates};
+pub use defaults::Defaults;
 pub use document::{
     Advised, AnswerDocument, Explained, HighestPromise, NamedValues, Proof, Unchanged,
 };
 pub use feature::{FeatureDocument, FeatureForm};
 pub use given::{GivenFile, GivenModel, GivenSet};
-pub use import::{embedded_schema, import, import_bytes};
+pub use import::{embedded_schema, import, import_bytes, import_embedded};
 pub use meaning::Meaning;
 pub use path::{AdvicePath, PathStep};
 pub use performance::{Part, Performance, PerformanceTally};

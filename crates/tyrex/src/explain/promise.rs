@@ -152,7 +152,7 @@ impl Promise {
             let succeeds = binomial_cumulative(dissenting, models, 1.0 - middle) >= SUCCESS;
             if succeeds { high = middle } else { low = middle }
         }
-        // A share of 1 is no aim of a distribution.
+        // The aim is below 1: no distribution of models reaches it for certain.
         high.min(1.0 - 1e-6)
     }
 
@@ -434,7 +434,7 @@ impl Explainer {
         Ok(Self { judges: fresh, ..explainer })
     }
 
-    /// What the judges of an audit say about a point that a person of this row is advised to become.
+    /// The judgement of an audit's judges on a point that a person of this row is advised to become.
     pub(super) fn judged_promise(
         &self,
         request: &Request,
@@ -447,7 +447,7 @@ impl Explainer {
         }
     }
 
-    /// What fresh models say about a point that a person of this row is advised to become.
+    /// The judgement of fresh models on a point that a person of this row is advised to become.
     pub(super) fn shown_promise(
         &self,
         request: &Request,

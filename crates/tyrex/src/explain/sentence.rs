@@ -31,7 +31,7 @@ impl Advice {
                 "The answer is a point, not a row: {changed} of {all} encoded columns change."
             );
         }
-        let mut sentence = in_words(&self.changes);
+        let mut sentence = FeatureChange::in_words(&self.changes);
         if self.outcome.is_cut_short() {
             sentence.push_str(CUT_SHORT);
         }
@@ -42,20 +42,20 @@ impl Advice {
 /// Appended if the budget ended the search.
 const CUT_SHORT: &str = " The budget was spent: a longer search may find cheaper advice.";
 
-/// Changes as one sentence.
-pub(super) fn in_words(changes: &[FeatureChange]) -> String {
-    let clauses: Vec<&str> = changes.iter().map(|change| &*change.words.clause).collect();
-    let sentence = match clauses.as_slice() {
-        [] => "Nothing has to change".to_owned(),
-        [only] => (*only).to_owned(),
-        [most @ .., last] => format!("{} and {last}", most.join(", ")),
-    };
-    let mut letters = sentence.chars();
-    let first = letters.next().map(|letter| letter.to_uppercase().to_string());
-    format!("{}{}.", first.unwrap_or_default(), letters.as_str())
-}
-
 impl FeatureChange {
+    /// Changes as one sentence.
+    pub fn in_words(changes: &[Self]) -> String {
+        let clauses: Vec<&str> = changes.iter().map(|change| &*change.words.clause).collect();
+        let sentence = match clauses.as_slice() {
+            [] => "Nothing has to change".to_owned(),
+            [only] => (*only).to_owned(),
+            [most @ .., last] => format!("{} and {last}", most.join(", ")),
+        };
+        let mut letters = sentence.chars();
+        let first = letters.next().map(|letter| letter.to_uppercase().to_string());
+        format!("{}{}.", first.unwrap_or_default(), letters.as_str())
+    }
+
     /// A change of one feature.
     pub fn new(feature: &Feature, from: &Value, to: &Value) -> Self {
         let Feature { name, kind, unit, .. } = feature;
@@ -190,8 +190,8 @@ mod tests {
     #[test]
     fn commas() {
         let all = ["a", "b", "c"].map(|name| change(name, 0.0, 1.0));
-        assert_eq!(in_words(&[]), "Nothing has to change.");
-        assert_eq!(in_words(&all[..1]), "Set a to `1`.");
-        assert_eq!(in_words(&all), "Set a to `1`, set b to `1` and set c to `1`.");
+        assert_eq!(FeatureChange::in_words(&[]), "Nothing has to change.");
+        assert_eq!(FeatureChange::in_words(&all[..1]), "Set a to `1`.");
+        assert_eq!(FeatureChange::in_words(&all), "Set a to `1`, set b to `1` and set c to `1`.");
     }
 }

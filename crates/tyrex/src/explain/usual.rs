@@ -119,8 +119,8 @@ pub(super) fn in_words(place: Place) -> String {
     }
 }
 
-/// What can be had of a question that cannot be answered whole: advice without the condition that it
-/// is usual, and usual advice that the model in use accepts, without a promise or a test of
+/// Answers to parts of a question that has no answer as a whole: advice without the condition that
+/// it is usual, and usual advice that the model in use accepts, without a promise or a test of
 /// stability.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -290,8 +290,13 @@ fn said(
     if is_robust {
         let other = if request.promise.is_some() { "promise" } else { "robustness" };
         sentence += &match not_robust {
-            Some(part) => format!(" With it and without the {other}, advice costs {}.", cost(part)),
-            None => format!(" With it and without the {other}, the search finds no advice either."),
+            Some(part) => format!(
+                " With this condition but without the {other}, advice costs {}.",
+                cost(part)
+            ),
+            None => format!(
+                " With this condition but without the {other}, the search finds no advice either."
+            ),
         };
     }
     // Neither condition alone is in the way.
@@ -374,7 +379,7 @@ mod tests {
         assert_eq!(
             said(&request, true, part(1.234, 0.02), part(0.5, 0.2), Some(&Relaxations::default())),
             "Without the condition of a p-value of 0.1, advice costs 1.23 in L1 and has a p-value \
-             of 0.02. With it and without the robustness, advice costs 0.50 in L1."
+             of 0.02. With this condition but without the robustness, advice costs 0.50 in L1."
         );
         assert_eq!(
             said(&request, false, None, None, None),

@@ -25,7 +25,7 @@ const POSSIBLE: [f64; 2] = [1e-3, 1e3];
 /// Features that a sentence names.
 const NAMED: usize = 5;
 
-/// What an explainer knows against its own answers.
+/// Reasons to doubt the answers of an explainer.
 #[derive(Debug, Default)]
 pub(super) struct Warnings {
     /// About the model and the reference.

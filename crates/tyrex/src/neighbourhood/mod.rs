@@ -63,7 +63,7 @@ impl Neighbourhood {
 
     /// Draws offsets for a model. Sobol points are turned so that their first coordinates,
     /// which cover best, lie along the directions in which the network is most sensitive;
-    /// the other samplings have no better coordinates, and a model that is no network has no
+    /// the other samplings have no better coordinates, and a model that is not a network has no
     /// such directions.
     pub fn for_model(
         sampling: Sampling,

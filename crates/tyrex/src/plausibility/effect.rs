@@ -1,4 +1,4 @@
-//! What the choices of a line do to `ln p`, without reading the density at each.
+//! The effect of the choices of a line on `ln p`, without reading the density at each.
 //!
 //! With the pull `P (y - mu)` of a component at a point, and `d` the change of the coordinates by a
 //! choice, its value changes by `-d . pull - d^T P d / 2` for the numbers and by `d_k ln theta_k` for

@@ -128,11 +128,6 @@ impl Plausibility {
         (components.len(), components.first().map_or(0, |own| own.rank))
     }
 
-    /// The number of rows that were held out.
-    pub fn held_out(&self) -> usize {
-        self.held_out.len()
-    }
-
     /// `ln p(x)`
     ///
     /// # Panics
@@ -146,7 +141,7 @@ impl Plausibility {
     ///
     /// # Panics
     /// If the points are of another dimension.
-    pub fn log_densities(&self, points: &Points) -> Vec<f64> {
+    pub(crate) fn log_densities(&self, points: &Points) -> Vec<f64> {
         assert_eq!(points.dim(), self.dim, "the dimension of the points");
         points.as_slice().par_chunks(self.dim).map(|x| self.log_density(x)).collect()
     }
@@ -155,7 +150,7 @@ impl Plausibility {
     ///
     /// # Panics
     /// If the point or the gradient is of another dimension.
-    pub fn log_density_and_gradient(&self, x: &[f32], gradient: &mut [f64]) -> f64 {
+    pub(crate) fn log_density_and_gradient(&self, x: &[f32], gradient: &mut [f64]) -> f64 {
         assert_eq!((x.len(), gradient.len()), (self.dim, self.dim), "another dimension");
         let coordinates = self.coordinates.read(x);
         let mut of_coordinates = vec![0.0; coordinates.len()];

@@ -1,4 +1,4 @@
-//! Whatever a method returns obeys every rule as a row, over random schemas, rules and models.
+//! Every answer of every method obeys every rule as a row, over random schemas, rules and models.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

@@ -246,7 +246,7 @@ fn work_that_was_stopped_is_reported() {
         if after < 2 * kept {
             assert_eq!(cancelled, 2 * judged.tally.broken);
         }
-        // What was finished is what it would have been. Each learns from the other, once both
+        // The finished rows are those of a whole run. Each start uses the other's result once both
         // are there.
         for (own, full) in judged.promises.iter().zip(&whole.promises) {
             let Some(repairs) = &own.repairs else { continue };

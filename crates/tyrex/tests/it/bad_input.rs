@@ -451,7 +451,7 @@ fn schemas() {
         (
             levels,
             "levels = [\"a\", \"b\"]\naction = { levels = [\"c\"] }",
-            "schema, feature `purpose`: action lists `c`, which is no level of it",
+            "schema, feature `purpose`: action lists `c`, which is not a level of it",
         ),
         (
             levels,

@@ -44,7 +44,7 @@ impl Process {
     }
 }
 
-/// What became of many calibrations.
+/// The results of many calibrations.
 #[derive(Debug, Default)]
 struct Tally {
     /// A threshold was chosen.

@@ -442,7 +442,7 @@ fn what_makes_no_sense_is_refused() {
     );
 }
 
-/// A black box whose score is no number.
+/// A black box whose score is not a number.
 #[derive(Debug)]
 struct Broken;
 

@@ -57,7 +57,7 @@ fn quietly(_: usize, _: &EpochReport) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-/// What ensembles are made from here.
+/// The base of the ensembles of these tests.
 struct Workshop {
     points: Points,
     labels: Vec<u32>,

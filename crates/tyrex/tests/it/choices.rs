@@ -12,7 +12,7 @@ fn words<C: Choice>() -> Vec<&'static str> {
     C::ALL.iter().map(|choice| choice.word()).collect()
 }
 
-/// What people type is the word in files.
+/// The word of the command line is the word in files.
 fn check<C: Choice + Serialize + std::str::FromStr + ToString + PartialEq + std::fmt::Debug>() {
     for &choice in C::ALL {
         assert_eq!(serde_json::to_value(choice).unwrap(), choice.word());

@@ -1,4 +1,4 @@
-//! What every method promises, on several models and data sets.
+//! The contract of every method, on several models and data sets.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -263,7 +263,7 @@ fn what_is_found_is_valid_feasible_stable_and_costs_what_it_says() {
                     assert_eq!(score.to_bits(), counterfactual.score.to_bits(), "{place}");
                     let cost = norm.distance(point, factual.point);
                     assert_eq!(cost.to_bits(), counterfactual.cost.to_bits(), "{place}");
-                    assert!(cost > 0.0, "{place}: the factual is no counterfactual of itself");
+                    assert!(cost > 0.0, "{place}: the factual is not a counterfactual of itself");
                     assert!(factual.set.contains(point), "{place}: {point:?}");
                     if factual.domain == Domain::Encodable {
                         let (row, encoded) = factual.set.settle(point).unwrap();
@@ -272,7 +272,7 @@ fn what_is_found_is_valid_feasible_stable_and_costs_what_it_says() {
                     }
                     if let Some(robustness) = spec.robustness() {
                         assert!(counterfactual.value >= robustness.tau, "{place}");
-                        // What 1000 samples say, 10000 others say too, give or take their noise.
+                        // The value from 1000 samples agrees with that from 10,000 others, up to their noise.
                         let again = gauge.read(&batch)[0].value;
                         assert!(again >= robustness.tau - 0.04, "{place}: {again}");
                     }

@@ -352,7 +352,7 @@ fn of_retrained_networks_each_in_turn_being_the_new_one_few_break_the_promise() 
                 failures += usize::from(score < tier.bound.at_least);
                 certified += usize::from(tier.verdict == Verdict::Certified);
             }
-            // On the same draws this is no matter of chance: only two models can be the two with
+            // On the same draws this is not a matter of chance: only two models can be the two with
             // the largest shift.
             assert!(failures <= 2, "{failures} of {MODELS}");
             broken += failures;

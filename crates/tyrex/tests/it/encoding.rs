@@ -24,7 +24,7 @@ proptest! {
         let mut point: Vec<f32> = coordinates.iter().copied().cycle().take(encoder.dim()).collect();
         encoder.snap(&mut point);
         let row = encoder.decode(&point);
-        // What decoding gives is a row of the schema.
+        // Decoding gives a row of the schema.
         prop_assert!(Row::new(&schema, row.values().to_vec()).is_ok(), "{row:?}");
         let back = encoder.encode(&row)?;
         for (x, y) in point.iter().zip(back.as_slice()) {

@@ -13,7 +13,7 @@ use tyrex::explain::{
     import,
 };
 use tyrex::model::files::{
-    Category, Cell, Core, ImportOptions, InputBlock, InputColumn, InputKind, Inputs, ModelFile,
+    Category, Core, ImportOptions, InputBlock, InputCell, InputColumn, InputKind, Inputs, ModelFile,
 };
 use tyrex::model::train::OutputLayer;
 use tyrex::model::trees::Comparison;
@@ -172,13 +172,13 @@ fn a_raw_model_sees_what_its_own_preprocessing_makes() {
     let scaled = Explainer::with_model(rows(&schema), model.clone()).unwrap();
     let explainer = scaled.on_scale(None).unwrap();
 
-    let cells: Vec<Vec<Cell>> = explainer
+    let cells: Vec<Vec<InputCell>> = explainer
         .reference()
         .rows()
         .iter()
         .map(|row| match row.values() {
             [Value::Number(income), Value::Text(housing)] => {
-                vec![Cell::Text(housing), Cell::Number(*income)]
+                vec![InputCell::Text(housing), InputCell::Number(*income)]
             }
             other => panic!("{other:?}"),
         })

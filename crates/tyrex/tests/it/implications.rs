@@ -234,7 +234,7 @@ fn rules_that_make_no_sense_are_refused() {
     let cases = [
         ("{ monotone = [\"age\", \"age\"] }", "rule 0: `monotone` names `age` twice"),
         ("{ monotone = [\"work\", \"age\"] }", "the levels of `work` have no order"),
-        ("{ monotone = [\"age\", \"ages\"] }", "rule 0: `ages` is no feature"),
+        ("{ monotone = [\"age\", \"ages\"] }", "rule 0: `ages` is not a feature"),
         ("{ monotone = [\"age\"] }", "`monotone` has 2 features, found 1"),
         (
             "{ ratio = [\"pay\", \"hours\", \"age\"], at_most = 1 }",
@@ -380,7 +380,7 @@ fn rules_of_a_question_are_checked() {
         checked.unwrap_err().to_string()
     };
     let cases = [
-        (serde_json::json!([{ "monotone": ["a", "c"] }]), "rules[0]", "`c` is no feature"),
+        (serde_json::json!([{ "monotone": ["a", "c"] }]), "rules[0]", "`c` is not a feature"),
         (serde_json::json!([{ "monotone": ["a", "b"], "terms": {} }]), "rules[0]", "not two of"),
         (serde_json::json!([{ "if": { "a": "sideways" }, "then": {} }]), "rules[0]", "sideways"),
         (serde_json::json!({ "a": 1 }), "rules", "list"),

@@ -247,7 +247,7 @@ fn advice_without_rules_says_so() {
     );
     let ruled = ("name = \"income\"", "name = \"income\"\naction = \"only-up\"");
     assert_eq!(warnings(&of(&schema(&[ruled])), &Ask::default()), Vec::<String>::new());
-    // An interval around all data is no rule of a person.
+    // An interval around all data is not a rule of a person.
     let inferred = ("name = \"income\"", "name = \"income\"\naction = { within = [0, 100000] }");
     assert_eq!(warnings(&of(&schema(&[inferred])), &Ask::default()).len(), 1);
     let narrow = ("name = \"income\"", "name = \"income\"\naction = { within = [0, 40000] }");

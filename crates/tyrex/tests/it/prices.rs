@@ -94,7 +94,7 @@ fn price_of(explainer: &Explainer) -> Price {
     explainer.schema().features[0].price.unwrap()
 }
 
-/// Prices of 1 are no prices, and a price does not depend on the side from which a search comes.
+/// Prices of 1 are not prices, and a price does not depend on the side from which a search comes.
 #[test]
 fn prices_of_one_change_nothing() {
     let answers = |price: &str| {

@@ -211,7 +211,7 @@ fn schedules_end_where_they_say() {
         train(examples, &params, Seed(1)).unwrap().network
     };
     let constant = with(Schedule::Constant);
-    // A factor of 1 is no schedule at all.
+    // A factor of 1 is not a schedule at all.
     assert_eq!(constant, with(Schedule::Exponential { factor: 1.0 }));
     assert_eq!(constant, with(Schedule::Step { every: 2, factor: 1.0 }));
     assert_eq!(constant, with(Schedule::Cosine { floor: 1.0 }));

@@ -13,7 +13,9 @@ use serde::Deserialize;
 use tyrex::data::schema::{Label, MissingPolicy, ModelInput};
 use tyrex::data::{Column, Feature, FeatureKind, Row, Schema, Table, Value};
 use tyrex::explain::{Explainer, Reference, UnlabelledRows};
-use tyrex::model::files::{Cell, Core, Favourable, ImportOptions, InputBlock, Inputs, ModelFile};
+use tyrex::model::files::{
+    Core, Favourable, ImportOptions, InputBlock, InputCell, Inputs, ModelFile,
+};
 use tyrex::model::onnx::{ExportMetadata, write};
 use tyrex::model::{Activation, Dense, Mlp, Model, Output};
 use tyrex::{Points, Seed};
@@ -43,11 +45,11 @@ enum RawCell {
 }
 
 impl RawCell {
-    fn cell(&self) -> Cell<'_> {
+    fn cell(&self) -> InputCell<'_> {
         match self {
-            Self::Number(number) => Cell::Number(*number),
-            Self::Text(text) if text == "nan" => Cell::Number(f64::NAN),
-            Self::Text(text) => Cell::Text(text),
+            Self::Number(number) => InputCell::Number(*number),
+            Self::Text(text) if text == "nan" => InputCell::Number(f64::NAN),
+            Self::Text(text) => InputCell::Text(text),
         }
     }
 }
@@ -124,13 +126,13 @@ fn deviation(case: &Case, folder: &Path) -> Result<f64, String> {
         return Err("another output was chosen without a name".into());
     }
     let rows = case.expected.len();
-    let cells: Vec<Vec<Cell>> = (0..rows)
+    let cells: Vec<Vec<InputCell>> = (0..rows)
         .map(|row| case.columns.iter().map(|column| column[row].cell()).collect())
         .collect();
     let points = model.encode(cells.iter().map(Vec::as_slice)).map_err(|e| e.to_string())?;
     let mut most = largest(&model.model().score(&points), &case.expected);
     let complete =
-        cells.iter().flatten().all(|cell| !matches!(cell, Cell::Number(x) if x.is_nan()));
+        cells.iter().flatten().all(|cell| !matches!(cell, InputCell::Number(x) if x.is_nan()));
     if complete {
         most = most.max(through_rows(&model, case, &cells)?);
     } else {
@@ -143,10 +145,10 @@ fn deviation(case: &Case, folder: &Path) -> Result<f64, String> {
 }
 
 /// Raw columns: rows of a schema, encoded by the encoder that comes with the model.
-fn through_rows(model: &ModelFile, case: &Case, cells: &[Vec<Cell>]) -> Result<f64, String> {
+fn through_rows(model: &ModelFile, case: &Case, cells: &[Vec<InputCell>]) -> Result<f64, String> {
     let schema = schema(model, cells);
     let encoder = model.encoder(&schema).map_err(|e| e.to_string())?;
-    let values = |row: &Vec<Cell>| row.iter().map(|&cell| value(cell)).collect();
+    let values = |row: &Vec<InputCell>| row.iter().map(|&cell| value(cell)).collect();
     let rows: tyrex::Result<Vec<Row>> =
         cells.iter().map(|row| Row::new(&schema, values(row))).collect();
     let points = rows.and_then(|rows| encoder.encode_rows(&rows)).map_err(|e| e.to_string())?;
@@ -154,7 +156,11 @@ fn through_rows(model: &ModelFile, case: &Case, cells: &[Vec<Cell>]) -> Result<f
 }
 
 /// Rows with missing cells that the model gets as they are: `missing = "pass"`.
-fn through_missing(model: &ModelFile, case: &Case, cells: &[Vec<Cell>]) -> Result<f64, String> {
+fn through_missing(
+    model: &ModelFile,
+    case: &Case,
+    cells: &[Vec<InputCell>],
+) -> Result<f64, String> {
     let mut schema = schema(model, cells);
     schema.missing.policy = MissingPolicy::Pass;
     schema.model.input = ModelInput::Raw;
@@ -163,9 +169,9 @@ fn through_missing(model: &ModelFile, case: &Case, cells: &[Vec<Cell>]) -> Resul
     for row in cells {
         for (column, cell) in columns.iter_mut().zip(row) {
             match cell {
-                Cell::Number(number) if number.is_nan() => column.push(""),
-                Cell::Number(number) => column.push_display(number),
-                Cell::Text(text) => column.push(text),
+                InputCell::Number(number) if number.is_nan() => column.push(""),
+                InputCell::Number(number) => column.push_display(number),
+                InputCell::Text(text) => column.push(text),
             }
         }
     }
@@ -184,10 +190,10 @@ fn through_missing(model: &ModelFile, case: &Case, cells: &[Vec<Cell>]) -> Resul
 }
 
 /// Columns as they are, or already encoded: the input matrix is the points.
-fn as_points(folded: &Core, case: &Case, cells: &[Vec<Cell>]) -> f64 {
-    let number = |cell: &Cell| match cell {
-        Cell::Number(number) => *number as f32,
-        Cell::Text(text) => panic!("`{text}` in a matrix of numbers"),
+fn as_points(folded: &Core, case: &Case, cells: &[Vec<InputCell>]) -> f64 {
+    let number = |cell: &InputCell| match cell {
+        InputCell::Number(number) => *number as f32,
+        InputCell::Text(text) => panic!("`{text}` in a matrix of numbers"),
     };
     let values = cells.iter().flatten().map(number).collect();
     let points = Points::from_rows(case.columns.len(), values).unwrap();
@@ -198,15 +204,15 @@ fn as_points(folded: &Core, case: &Case, cells: &[Vec<Cell>]) -> f64 {
     largest(&scores, &case.expected)
 }
 
-fn value(cell: Cell) -> Value {
+fn value(cell: InputCell) -> Value {
     match cell {
-        Cell::Number(number) => Value::Number(number),
-        Cell::Text(text) => Value::Text(text.into()),
+        InputCell::Number(number) => Value::Number(number),
+        InputCell::Text(text) => Value::Text(text.into()),
     }
 }
 
 /// The schema that a person would write for the columns of the case.
-fn schema(model: &ModelFile, cells: &[Vec<Cell>]) -> Schema {
+fn schema(model: &ModelFile, cells: &[Vec<InputCell>]) -> Schema {
     let names: Vec<String> = match &model.inputs {
         Inputs::Matrix { columns } => (0..*columns).map(|i| format!("column {i}")).collect(),
         Inputs::Columns(columns) => columns.iter().map(|c| c.name.clone()).collect(),
@@ -288,7 +294,7 @@ fn onnxruntime_scores_what_tyrex_writes() {
     }
 }
 
-/// What onnxruntime says of one model.
+/// The scores of onnxruntime for one model.
 #[derive(Deserialize)]
 struct Answer {
     probability: Vec<f64>,

@@ -1,8 +1,6 @@
 //! `tyrex certify --verify`
 
-use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Context as _;
 use serde::Serialize;
@@ -11,7 +9,7 @@ use tyrex::change::Ensemble;
 use tyrex::data::Schema;
 use tyrex::data::encode::Scale;
 use tyrex::data::schema::ModelInput;
-use tyrex::explain::{Explainer, Reference, embedded_schema, import, verify_certificates};
+use tyrex::explain::{Explainer, Reference, verify_certificates};
 use tyrex::file::read_text;
 use tyrex::model::files::ModelFile;
 
@@ -20,7 +18,6 @@ use crate::commands::summary::{ModelSummary, counted, shown};
 use crate::commands::{Answer, Context, source};
 use crate::help::Usage;
 use crate::printer::{Page, Report};
-use crate::progress::Unit;
 
 /// Certificates that differ to show, and fields of each.
 const SHOWN: usize = 10;
@@ -37,7 +34,9 @@ pub(super) fn run(
 ) -> anyhow::Result<Answer> {
     let text = read_text(file, MOST_BYTES)?;
     let written = WrittenCertificate::all_in(&text).with_context(|| shown(file))?;
-    let (model, schema) = model(args)?;
+    // No row is read: the schema only names the favourable class.
+    let (model, schema) =
+        source::model_and_schema(&args.model, args.schema.as_deref(), &args.import)?;
     let explainer = on_scale(args, &model, schema, WrittenCertificate::scale(&written)?)?;
     let ensemble = args.ensemble.as_deref().map(|folder| match &explainer {
         Some(explainer) => {
@@ -48,14 +47,9 @@ pub(super) fn run(
     });
     let ensemble = ensemble.transpose()?;
     let subject = explainer.as_ref().map_or(model.model(), Explainer::model);
-    let progress = context.progress("verifying", Unit::Rows);
-    let (done, total) = (AtomicU64::new(0), written.len() as u64);
-    let verified = verify_certificates(subject, &written, ensemble.as_ref(), || {
-        progress.at(done.fetch_add(1, Ordering::Relaxed) + 1, total, String::new());
-        ControlFlow::Continue(())
-    });
-    progress.finish();
-    let verified = verified?;
+    let verified = context.counted("verifying", written.len() as u64, |count| {
+        verify_certificates(subject, &written, ensemble.as_ref(), count)
+    })?;
     let confirmed = verified.iter().filter(|each| each.confirmed).count();
     let all = confirmed == verified.len();
     context.printer.show(&VerifyReport {
@@ -92,20 +86,6 @@ fn on_scale(
     }
     let explainer = Explainer::with_model(Reference::none(&schema)?, model.clone())?;
     Ok(Some(explainer.on_scale(scale)?))
-}
-
-/// The model and its schema. No row is read: the schema only names the favourable class.
-fn model(args: &CertifyArgs) -> anyhow::Result<(ModelFile, Option<Schema>)> {
-    let options = source::import_options(&args.import);
-    let schema = match &args.schema {
-        Some(path) => Some(Schema::read(path)?),
-        None => embedded_schema(&ModelFile::read(&args.model, &options)?)?,
-    };
-    let model = match &schema {
-        Some(schema) => import(&args.model, schema, &options)?,
-        None => ModelFile::read(&args.model, &options)?,
-    };
-    Ok((model, schema))
 }
 
 /// The report of `certify --verify`.

@@ -3,13 +3,13 @@
 use tyrex::counterfactual::Norm;
 use tyrex::measure::{Measure, RelaxedStability};
 
-use super::{Claim, ClaimVerdict, Decision, above_zero, all_of, place_title, points};
+use super::{ClaimVerdict, Decision, PaperClaim, above_zero, all_of, place_title, points};
 use crate::report::compare::Entry;
 use crate::report::number::{amount, family, method_name, percent};
 use crate::report::printed::ABLATION;
 
 /// The ablation: at the same threshold, and at the same cost.
-pub(super) fn ablation(entries: &[Entry<'_>]) -> Vec<Claim> {
+pub(super) fn ablation(entries: &[Entry<'_>]) -> Vec<PaperClaim> {
     let of_ablation: Vec<&Entry<'_>> = entries
         .iter()
         .filter(|entry| entry.experiment.beside.as_deref() == Some(ABLATION))
@@ -32,7 +32,7 @@ pub(super) fn ablation(entries: &[Entry<'_>]) -> Vec<Claim> {
             };
             let mut claim = |how: &str, (verdict, evidence): Decision| {
                 let title = format!("Ablation: {better} beats {worse} at the same {how}");
-                claims.push(Claim { title, place: place.clone(), verdict, evidence });
+                claims.push(PaperClaim { title, place: place.clone(), verdict, evidence });
             };
             claim("threshold", at_same_threshold(&better_curve, &worse_curve));
             claim("cost", at_same_cost(&better_curve, &worse_curve));
@@ -102,7 +102,7 @@ const BALLPARK: f64 = 0.05;
 
 /// The paper's remark that an estimated `gamma` gives results "in the same ballpark": the curve of
 /// validity over cost is nearly the same, independent of the thresholds.
-pub(super) fn estimated_gamma(entries: &[Entry<'_>]) -> Vec<Claim> {
+pub(super) fn estimated_gamma(entries: &[Entry<'_>]) -> Vec<PaperClaim> {
     let measure = |entry: &Entry<'_>| {
         entry.line.contender.method.robustness().map(|robustness| robustness.measure)
     };
@@ -128,7 +128,7 @@ pub(super) fn estimated_gamma(entries: &[Entry<'_>]) -> Vec<Claim> {
         let estimated: Vec<&Entry<'_>> =
             here().filter(|other| other.line.contender.label == label).collect();
         let (verdict, evidence) = is_same_ballpark(&estimated, &relaxed);
-        claims.push(Claim {
+        claims.push(PaperClaim {
             title: "An estimated gamma gives results in the same ballpark as R^: at the same \
                     cost, validity within 5 points"
                 .to_owned(),

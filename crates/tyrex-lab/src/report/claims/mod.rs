@@ -50,7 +50,7 @@ impl ClaimVerdict {
 
 /// A claim about one cell.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Claim {
+pub struct PaperClaim {
     /// The claim.
     pub title: String,
     /// The data set and norm.
@@ -109,7 +109,7 @@ const RULES: [Rule; 11] = [
 ];
 
 /// All claims, in the order of the report: rule by rule, cell by cell.
-pub fn claims(results: &Results) -> Result<Vec<Claim>> {
+pub fn claims(results: &Results) -> Result<Vec<PaperClaim>> {
     let all = entries(results)?;
     let places = places(&all);
     let mut claims = Vec::new();
@@ -117,7 +117,7 @@ pub fn claims(results: &Results) -> Result<Vec<Claim>> {
         for place in &places {
             let (verdict, evidence) = decide(place);
             let (title, place) = (title.to_owned(), place.title.clone());
-            claims.push(Claim { title, place, verdict, evidence });
+            claims.push(PaperClaim { title, place, verdict, evidence });
         }
     }
     claims.extend(measures::ablation(&all));

@@ -1,6 +1,6 @@
 //! Every claim in both directions.
 
-use super::super::claims::{Claim, ClaimVerdict, claims};
+use super::super::claims::{ClaimVerdict, PaperClaim, claims};
 use super::{Made, certificates, comparison, made, results, stated};
 
 /// The verdict on the claim whose title has these words, for a table with these lines.
@@ -9,8 +9,9 @@ fn verdict(words: &str, lines: &[Made]) -> ClaimVerdict {
         .verdict
 }
 
-fn one(words: &str, claims: &[Claim]) -> Claim {
-    let found: Vec<&Claim> = claims.iter().filter(|claim| claim.title.contains(words)).collect();
+fn one(words: &str, claims: &[PaperClaim]) -> PaperClaim {
+    let found: Vec<&PaperClaim> =
+        claims.iter().filter(|claim| claim.title.contains(words)).collect();
     assert_eq!(found.len(), 1, "{words}: {found:?}");
     found[0].clone()
 }

@@ -271,7 +271,7 @@ fn numbers_that_are_none_do_no_harm() {
         let page = html(&results, &timings()).unwrap();
         assert_balanced(&page);
         assert!(!page.contains("NaN\""), "a place on the page is a number");
-        // A cost that is no number is refused with an error, not a panic.
+        // A cost that is not a number is refused with an error, not a panic.
         if let Finding::Comparison(found) = &mut results.experiments[0].finding {
             for answer in found.cells.iter_mut().flat_map(|cell| &mut cell.answers) {
                 if let Some(found) = &mut answer.found {

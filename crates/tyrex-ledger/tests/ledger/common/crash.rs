@@ -17,7 +17,7 @@ use super::{Dice, promise};
 pub(crate) const ADDRESS: &str = "TYREX_TEST_ADDRESS";
 /// How many promises a child records; without it, until it is killed.
 const COUNT: &str = "TYREX_TEST_COUNT";
-/// What to do when the disk is full: the file to remove, to make room.
+/// The file to remove to make room when the disk is full.
 const BALLAST: &str = "TYREX_TEST_BALLAST";
 /// Whether a child only records.
 const ONLY_RECORDING: &str = "TYREX_TEST_ONLY_RECORDING";
@@ -135,7 +135,7 @@ async fn patiently(address: &str) -> Database {
     panic!("the database does not answer");
 }
 
-/// What children have acknowledged.
+/// The entries that child processes have acknowledged.
 #[derive(Debug, Default)]
 pub(crate) struct Acknowledged {
     pub(crate) recorded: BTreeMap<Uuid, (u64, Hash)>,

@@ -1,4 +1,4 @@
-//! What tests share.
+//! Common parts of the tests.
 
 #![allow(dead_code, reason = "every test uses a part of it")]
 

@@ -94,7 +94,11 @@ async fn a_wrong_field_is_named_in_words_of_json() {
         (json!({"vary": ["x"]}), "vary[0]", &["no feature `x`"]),
         (json!({"vary": ["age"], "keep": ["age"]}), "vary[0]", &["`age` is fixed"]),
         (json!({"rules": {}}), "rules", &["expected a list"]),
-        (json!({"rules": [{"monotone": ["age", "agee"]}]}), "rules[0]", &["`agee` is no feature"]),
+        (
+            json!({"rules": [{"monotone": ["age", "agee"]}]}),
+            "rules[0]",
+            &["`agee` is not a feature"],
+        ),
         (json!({"actions": []}), "actions", &["found a list, expected an object"]),
         (json!({"actions": {"agee": "fixed"}}), "actions.agee", &["did you mean `age`?"]),
         (json!({"actions": {"age": "never"}}), "actions.age", &["found `never`", "`fixed`"]),

@@ -99,7 +99,7 @@ async fn certificates_are_made_anew_and_compared() {
         (&false.into(), &"rows.1.certificate".into())
     );
     assert_eq!(wrong["differences"][0]["field"], "tiers.2.valid");
-    // The service refuses a document that is no certificate or asks for too much work.
+    // The service refuses a document that is not a certificate or asks for too much work.
     let mut huge = answer["rows"][0]["certificate"].clone();
     huge["terms"]["theorem"]["samples"] = (1_u64 << 40).into();
     for document in [json!([]), json!("x"), json!({"digest": 1, "tiers": []}), huge] {

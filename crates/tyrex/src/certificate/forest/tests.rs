@@ -299,7 +299,7 @@ fn forests_are_certified_by_their_trees() {
         // Where most trees vote against, nothing is promised.
         let low = certified(&base, &fresh, &[-0.9, -0.9], false);
         assert_eq!(low.forest().unwrap().verdict, Verdict::Vacuous);
-        // Forests that steered the search are no evidence.
+        // Forests that steered the search are not evidence.
         let steered = certified(&base, &fresh, &[0.5, 0.4], true);
         assert_eq!(steered.forest().unwrap().verdict, Verdict::Empirical);
     }
@@ -358,7 +358,7 @@ fn other_models_say_why_they_have_no_forest_tier() {
     };
     assert!(reason(&boosted, &[&boosted]).unwrap().contains("boosted trees depend on each other"));
     assert_eq!(reason(&base, &[]).unwrap(), "there are no retrained forests");
-    assert!(reason(&base, &[&base, &boosted]).unwrap().contains("are no forests"));
+    assert!(reason(&base, &[&base, &boosted]).unwrap().contains("are not forests"));
     // A certificate that was made before the tier is verified as it was made.
     let models: [&dyn Model; 2] = [&base, &base];
     let old = Terms { forest: false, ..Terms::default().for_model(&base) };

@@ -102,7 +102,7 @@ pub enum ModelNeed {
 
 impl ModelNeed {
     /// Whether a model has what is needed.
-    pub fn is_met_by(self, model: &dyn Model) -> bool {
+    fn is_met_by(self, model: &dyn Model) -> bool {
         match self {
             Self::Scores => true,
             Self::GradientsOrTrees => is_searchable(model),

@@ -29,7 +29,7 @@ pub(super) fn numbers(file: &[u8], sheet: &str) -> Result<Numbers, String> {
         match kind {
             END => break,
             NUMBER => insert(&mut cells, body, f64_at(body, 6)),
-            // A formula carries its last result; 0xFFFF at its end marks one that is no number.
+            // A formula carries its last result; 0xFFFF at its end marks one that is not a number.
             FORMULA if u16_at(body, 12) != Some(0xFFFF) => {
                 insert(&mut cells, body, f64_at(body, 6));
             }
@@ -50,7 +50,7 @@ fn insert(cells: &mut Numbers, body: &[u8], value: Option<f64>) {
 /// Neighbouring cells of one row: row, first column, then pairs of format and number.
 fn insert_run(cells: &mut Numbers, body: &[u8]) {
     let (Some(row), Some(first)) = (u16_at(body, 0), u16_at(body, 2)) else { return };
-    // The two bytes after the pairs repeat the last column; they are no whole pair.
+    // The two bytes after the pairs repeat the last column; they are not a pair.
     let pairs = body.get(4..).unwrap_or_default().chunks_exact(6);
     for (column, pair) in (first..=u16::MAX).zip(pairs) {
         if let Some(packed) = u32_at(pair, 2) {

@@ -60,7 +60,7 @@ impl Encoder {
         let mut dim = 0;
         for block in &blocks {
             let Some(feature) = features.iter().position(|name| *name == block.feature) else {
-                return Err(Error::feature(&block.feature, "is encoded but is no feature"));
+                return Err(Error::feature(&block.feature, "is encoded but is not a feature"));
             };
             if std::mem::replace(&mut taken[feature], true) {
                 return Err(Error::feature(&block.feature, "is encoded twice"));
@@ -377,7 +377,7 @@ levels = [1, 2, 4]
             (vec![number(Affine::IDENTITY); 2], "schema, feature `a`: is encoded twice"),
             (
                 vec![Block::number("b", Affine::IDENTITY)],
-                "schema, feature `b`: is encoded but is no feature",
+                "schema, feature `b`: is encoded but is not a feature",
             ),
             (
                 vec![number(Affine { offset: 0.0, scale: 0.0 })],

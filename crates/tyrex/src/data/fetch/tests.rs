@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 
-/// What the server does with its next request instead of answering it well.
+/// How the server fails at its next request.
 enum Trick {
     /// Closes the connection after so many bytes of the body.
     Cut(usize),

@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(Schema::from_toml(&text).unwrap(), inferred.schema);
     }
 
-    /// The kind of a column is no reason to make it a feature.
+    /// The kind of a column is not a reason to make it a feature.
     #[test]
     fn a_known_kind_does_not_make_a_feature() {
         let hints = kinds(&[

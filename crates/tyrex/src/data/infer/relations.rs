@@ -1,10 +1,10 @@
 //! Rules between numbers that hold in all rows of a table, for a person to accept.
 //!
-//! A rule is proposed only if it could hardly hold by chance. Let one of its columns be shuffled, as
-//! if it had nothing to do with the others: the share of all `n!` orders in which the rule still
+//! A rule is proposed only if it is unlikely to hold by chance. The test shuffles one of its columns,
+//! as if it were independent of the others: the share of all `n!` orders in which the rule still
 //! holds in every row has a formula for each kind of rule, and must be below 1e-6, divided by the
-//! number of rules of that kind that were looked at. So `age <= income`, which any order of both
-//! columns would keep, is none.
+//! number of rules of that kind that were tested. So `age <= income` is not proposed: it holds in
+//! any order of both columns.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
-//! A second look at a draft: columns that look like something else than their cells say.
+//! A second look at a draft: columns whose meaning differs from the type of their cells.
 //!
-//! Names and simple statistics raise the doubts. Whatever is likely enough is put into the draft
+//! Names and simple statistics raise the doubts. Findings that are likely enough change the draft
 //! (columns that identify rows, features that nobody can change, outliers that flatten a scale);
-//! the rest is a remark. Both are for a person to confirm.
+//! the others are remarks. A person confirms both.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -253,7 +253,7 @@ fn limited(feature: &mut Feature, rules: &mut Vec<Rule>) -> Option<String> {
     };
     if has_word(&feature.name, &UNCHANGEABLE) {
         feature.action = Action::Fixed;
-        return Some("Nobody can change it, so its `action` is `fixed`.".to_owned());
+        return Some("It cannot be changed, so its `action` is `fixed`.".to_owned());
     }
     let most = range.filter(|_| is_age(&feature.name))?.upper;
     feature.action = Action::OnlyUp;

@@ -228,7 +228,9 @@ impl Schema {
         let mut seen = BTreeSet::new();
         for name in &self.order {
             if self.position(name).is_none() {
-                return Err(Error::schema(format!("`order` lists `{name}`, which is no feature")));
+                return Err(Error::schema(format!(
+                    "`order` lists `{name}`, which is not a feature"
+                )));
             }
             if !seen.insert(name) {
                 return Err(Error::schema(format!("`order` lists `{name}` twice")));
@@ -368,7 +370,9 @@ fn check_action(feature: &Feature) -> Result<(), String> {
         }
         Action::Levels(allowed) => {
             match allowed.iter().find(|level| !feature.kind.levels().contains(level)) {
-                Some(unknown) => Err(format!("action lists `{unknown}`, which is no level of it")),
+                Some(unknown) => {
+                    Err(format!("action lists `{unknown}`, which is not a level of it"))
+                }
                 None => Ok(()),
             }
         }

@@ -15,11 +15,11 @@ use crate::data::value::Value;
 pub struct Rule {
     /// A short description of the rule.
     pub description: Option<String>,
-    /// What it requires.
+    /// The requirement.
     pub relation: Relation,
 }
 
-/// What a rule requires.
+/// The requirement of a rule.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Relation {
     /// `at_least <= sum of coefficient * feature <= at_most`
@@ -51,9 +51,9 @@ pub enum Relation {
     },
     /// Where all changes of `condition` are made, all of `consequence` are.
     Implication {
-        /// Changes by feature; of a feature that stays as it is none is made.
+        /// The changes that trigger it, by feature.
         condition: BTreeMap<String, Change>,
-        /// What must then be so, by feature.
+        /// The changes that it then requires, by feature.
         consequence: BTreeMap<String, Change>,
     },
 }
@@ -229,7 +229,7 @@ impl Schema {
     }
 
     fn named(&self, name: &str) -> Result<&Feature, String> {
-        let position = self.position(name).ok_or_else(|| format!("`{name}` is no feature"))?;
+        let position = self.position(name).ok_or_else(|| format!("`{name}` is not a feature"))?;
         Ok(&self.features[position])
     }
 

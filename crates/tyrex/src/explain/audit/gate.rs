@@ -15,8 +15,10 @@ use crate::counterfactual::{MethodSpec, Reason, ReferenceUse, Tick};
 use crate::data::{Row, Value, listed};
 use crate::error::{Error, Result};
 use crate::explain::advice::changes;
-use crate::explain::sentence::in_words;
-use crate::explain::{Advice, Explainer, FORMAT_VERSION, Meaning, PromisedProbability, Request};
+use crate::explain::{
+    Advice, CONFIDENCE, Explainer, FORMAT_VERSION, FeatureChange, Meaning, PromisedProbability,
+    Request,
+};
 use crate::statistics::{Proportion, fisher_exact, holm, mean};
 
 /// A model that may replace the one that gave the promises.
@@ -46,9 +48,9 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// The strict gate: no broken promises, no groups, confidence 0.95.
+    /// The strict gate: no broken promises, no groups, and the default confidence.
     pub fn new(request: Request) -> Self {
-        Self { request, by: Vec::new(), allow: 0.0, confidence: 0.95 }
+        Self { request, by: Vec::new(), allow: 0.0, confidence: CONFIDENCE }
     }
 
     /// Whether this number of broken promises is allowed: `broken / promises <= allow`.
@@ -447,7 +449,7 @@ fn judged(
     judged.status = PromiseStatus::Broken;
     if let Some(factual) = &audited.factual {
         judged.changes = changes(explainer.schema(), &factual.values, &audited.promised.values);
-        judged.sentence = Some(in_words(&judged.changes));
+        judged.sentence = Some(FeatureChange::in_words(&judged.changes));
     }
     if let Some(repairs) = &audited.repairs {
         let from_factual = repairs.from_factual.as_ref();

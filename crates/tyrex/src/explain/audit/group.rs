@@ -163,7 +163,7 @@ fn check_edges(
         return Ok(());
     }
     let name = &grouping.feature;
-    let expected = format!("`{name}` without edges: its values are no numbers, each is a group");
+    let expected = format!("`{name}` without edges: its values are not numbers, each is a group");
     Err(Error::param("by", grouping, expected))
 }
 
@@ -395,7 +395,7 @@ mod tests {
         let sexes = promises("sex", vec![Some("male".into())]);
         assert_eq!(
             message("sex:25", &sexes),
-            "parameter `by` is sex:25, expected `sex` without edges: its values are no numbers, \
+            "parameter `by` is sex:25, expected `sex` without edges: its values are not numbers, \
              each is a group"
         );
         let towns = promises("town", vec![Some("Ulm".into())]);

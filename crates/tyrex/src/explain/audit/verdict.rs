@@ -331,7 +331,7 @@ pub enum Repair {
         stability: Option<f64>,
         /// The distances.
         cost: Option<Costs>,
-        /// What retrained models of the candidate say about it, if they were given.
+        /// The judgement of retrained models of the candidate, if they were given.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         promise: Option<ShownPromise>,
     },

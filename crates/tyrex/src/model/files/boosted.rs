@@ -31,7 +31,7 @@ pub(super) enum Link {
     EachLogistic,
 }
 
-/// What a reader found in a file.
+/// The contents of a file.
 #[derive(Debug)]
 pub(super) struct Boosted {
     /// The objective, in the words of the file.

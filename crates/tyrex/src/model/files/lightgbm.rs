@@ -296,7 +296,7 @@ impl Tree {
             }
             Key::Node(node) => {
                 let node = usize::try_from(node).ok().filter(|&node| node < splits);
-                self.split(node.ok_or("a child that is no node")?)
+                self.split(node.ok_or("a child that is not a node")?)
             }
             Key::Question(node, place) => Ok(self.question(node, place)),
         })

@@ -161,7 +161,7 @@ pub enum Category {
 
 /// One raw cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Cell<'a> {
+pub enum InputCell<'a> {
     /// A number; NaN where it is missing.
     Number(f64),
     /// A text.
@@ -170,10 +170,10 @@ pub enum Cell<'a> {
 
 impl Category {
     /// Whether a cell is of this category.
-    pub fn matches(&self, cell: Cell) -> bool {
+    pub fn matches(&self, cell: InputCell) -> bool {
         match (self, cell) {
-            (Self::Integer(own), Cell::Number(number)) => number.trunc() == *own as f64,
-            (Self::Text(own), Cell::Text(text)) => &**own == text,
+            (Self::Integer(own), InputCell::Number(number)) => number.trunc() == *own as f64,
+            (Self::Text(own), InputCell::Text(text)) => &**own == text,
             _ => false,
         }
     }
@@ -284,7 +284,10 @@ impl ModelFile {
     }
 
     /// Turns raw rows, one cell per input column, into the features of the core.
-    pub fn encode<'a>(&self, rows: impl IntoIterator<Item = &'a [Cell<'a>]>) -> Result<Points> {
+    pub fn encode<'a>(
+        &self,
+        rows: impl IntoIterator<Item = &'a [InputCell<'a>]>,
+    ) -> Result<Points> {
         let dim = self.preprocessing.iter().map(InputBlock::width).sum();
         let mut values = Vec::new();
         for (row, cells) in rows.into_iter().enumerate() {
@@ -306,12 +309,15 @@ impl ModelFile {
                         let code = categories.iter().position(|c| c.matches(cell));
                         values.push(code.map_or(f32::NAN, |code| code as f32));
                     }
-                    (InputBlock::Number { missing, scale, shift, .. }, Cell::Number(number)) => {
+                    (
+                        InputBlock::Number { missing, scale, shift, .. },
+                        InputCell::Number(number),
+                    ) => {
                         let known =
                             if number.is_nan() { missing.unwrap_or(number) } else { number };
                         values.push((scale * known + shift) as f32);
                     }
-                    (InputBlock::Number { column, .. }, Cell::Text(text)) => {
+                    (InputBlock::Number { column, .. }, InputCell::Text(text)) => {
                         return Err(Error::InvalidModel(format!(
                             "row {row}, input column {column}: found `{text}`, expected a number"
                         )));

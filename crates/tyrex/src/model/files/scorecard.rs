@@ -208,7 +208,7 @@ impl Variable {
                     for value in &values.0 {
                         let shown = brief(*value);
                         let Some(near) = exact(value) else {
-                            return wrong(&format!("the value {shown} is no number of 32 bits"));
+                            return wrong(&format!("the value {shown} is not a number of 32 bits"));
                         };
                         // Adding zero turns -0 into 0, which is the same number.
                         if !known.insert((near + 0.0).to_bits()) {

@@ -1,4 +1,4 @@
-//! What files say beside their trees, and malicious files.
+//! The contents of files beside their trees, and malicious files.
 
 use serde_json::{Value, json};
 
@@ -104,7 +104,7 @@ fn xgboost_refusals() {
         (at("left_children"), json!([1, -1, 3, -1]), "different lengths"),
         (at("left_children"), json!([1, -1, 9, -1, -1]), "no node 9"),
         (at("left_children"), json!([1, -1, 0, -1, -1]), "a cycle, or too many"),
-        // A split that lost a child is no leaf, and a file that lost a part is no model.
+        // A split that lost a child is not a leaf, and a file that lost a part is not a model.
         (at("left_children"), json!([-1, -1, 3, -1, -1]), "node 0: no node -1"),
         (at("left_children"), json!([-5, -1, 3, -1, -1]), "node 0: no node -5"),
         (at("right_children"), json!([-1, -1, 4, -1, -1]), "node 0: no node -1"),
@@ -283,7 +283,7 @@ fn lightgbm_refusals() {
         ("split_feature=0 1", "split_feature=0 7", "no feature 7"),
         ("left_child=-1 -2", "left_child=0 -2", "a cycle, or too many"),
         ("left_child=-1 -2", "left_child=-9 -2", "no leaf 8"),
-        ("left_child=-1 -2", "left_child=5 -2", "a child that is no node"),
+        ("left_child=-1 -2", "left_child=5 -2", "a child that is not a node"),
         ("threshold=0.1 0", "threshold=nan 0", "the threshold is not a number"),
         ("threshold=0.1 0", "threshold=0.1 3", "its set of categories"),
         ("cat_boundaries=0 1", "cat_boundaries=0 9", "its set of categories"),
@@ -413,7 +413,7 @@ fn scorecards_add_points() {
         (bins(json!([{"below": 3, "points": 1}, {"below": 3, "points": 1}])), "more than 3"),
         (
             bins(json!([{"values": [0.1], "points": 1}, {"points": 1}])),
-            "0.1 is no number of 32 bits",
+            "0.1 is not a number of 32 bits",
         ),
         (bins(json!([{"values": [], "points": 1}, {"points": 1}])), "bin 0: no values"),
         (

@@ -351,7 +351,9 @@ fn trees(graph: &mut Graph, call: &Call, weights: &Weights) -> Result<Vec<Vec<Tr
             (Some(TreeNode::Leaf { weights: leaf }), Ok(output)) => {
                 leaf.push((output, weights.values[i] as f32));
             }
-            _ => return Err(format!("a weight at node {node} of tree {tree}, which is no leaf")),
+            _ => {
+                return Err(format!("a weight at node {node} of tree {tree}, which is not a leaf"));
+            }
         }
     }
     let in_order = tree_order.iter().filter_map(|tree| nodes.remove(tree));

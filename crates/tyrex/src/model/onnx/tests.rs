@@ -13,7 +13,7 @@ use super::proto::{
 use super::{ExportMetadata, write};
 use crate::error::Result;
 use crate::model::files::{
-    Category, Cell, Core, Favourable, ImportOptions, InputBlock, Inputs, ModelFile,
+    Category, Core, Favourable, ImportOptions, InputBlock, InputCell, Inputs, ModelFile,
 };
 use crate::model::{Activation, Dense, Mlp, Model, Output};
 
@@ -294,8 +294,8 @@ fn a_column_of_texts_is_encoded_and_scored() {
     let model = read(graph).unwrap();
     let levels = ["car", "house"].map(|t| Category::Text(t.into())).to_vec();
     assert_eq!(model.preprocessing, [InputBlock::OneHot { column: 0, categories: levels }]);
-    let rows = [[Cell::Text("car")], [Cell::Text("house")], [Cell::Text("boat")]];
-    let points = model.encode(rows.iter().map(<[Cell; 1]>::as_slice)).unwrap();
+    let rows = [[InputCell::Text("car")], [InputCell::Text("house")], [InputCell::Text("boat")]];
+    let points = model.encode(rows.iter().map(<[InputCell; 1]>::as_slice)).unwrap();
     assert_eq!(points.as_slice(), [1.0, 0.0, 0.0, 1.0, 0.0, 0.0]);
     let expected = [1.5_f32, -1.5, 0.5].map(|z| 1.0 / (1.0 + (-z).exp()));
     for (score, expected) in model.model().score(&points).iter().zip(expected) {
@@ -358,9 +358,9 @@ fn hostile_trees_are_refused() {
         (reals("nodes_values", &[f32::NAN, 0.0, 0.0]), "the threshold is not a number"),
         (texts("nodes_modes", &["BRANCH_MAYBE", "LEAF", "LEAF"]), "mode `BRANCH_MAYBE`"),
         (texts("nodes_modes", &["LEAF", "LEAF", "LEAF"]), "a tree with 3 roots"),
-        (texts("nodes_modes", &["BRANCH_EQ", "BRANCH_EQ", "LEAF"]), "which is no leaf"),
-        (ints("class_nodeids", &[0, 2]), "which is no leaf"),
-        (ints("class_nodeids", &[9, 2]), "which is no leaf"),
+        (texts("nodes_modes", &["BRANCH_EQ", "BRANCH_EQ", "LEAF"]), "which is not a leaf"),
+        (ints("class_nodeids", &[0, 2]), "which is not a leaf"),
+        (ints("class_nodeids", &[9, 2]), "which is not a leaf"),
         (reals("class_weights", &[f32::INFINITY, 0.0]), "weight inf of output 0"),
         (reals("class_weights", &[f32::NAN, 0.0]), "weight"),
         (reals("class_weights", &[5.0, 0.0]), "raw scores, not probabilities"),

@@ -4,7 +4,7 @@ use super::answers::{Answers, FIXED};
 use super::{LEAF, Line, Routes, Shift};
 use crate::model::trees::Transform;
 
-/// What is next when all leaves of a tree are visited.
+/// The next step of a visit of all leaves of a tree.
 enum Visit {
     Node(u32),
     /// The choices of a line from here on.
@@ -16,7 +16,7 @@ enum Visit {
 pub(crate) struct LeafBoxes {
     /// The end of each tree among the leaves.
     pub(crate) ends: Vec<usize>,
-    /// What each leaf adds to the sum.
+    /// The contribution of each leaf to the sum.
     pub(crate) weights: Vec<f64>,
     /// The line of each slot: a slot is a line that a tree asks.
     pub(crate) slots: Vec<usize>,
@@ -49,7 +49,7 @@ impl Routes {
         self.favour(0).is_some()
     }
 
-    /// What a weight of an output adds to the sum with which the score rises, as a factor: the
+    /// The factor with which a weight of an output enters the sum with which the score rises: the
     /// difference of two classes, or the one output. `None` for more classes.
     fn favour(&self, output: usize) -> Option<f64> {
         match self.transform {

@@ -220,7 +220,7 @@ impl PartialEq for Substitute {
     }
 }
 
-/// What a node asks about its coordinate.
+/// The condition of a node on its coordinate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Question {
     Compare(Comparison, f32),

@@ -159,7 +159,7 @@ fn against_sum(x: f64, a: f64, b: f64) -> Ordering {
     if !sum.is_finite() {
         return x.total_cmp(&sum);
     }
-    // What the rounding lost; exact (Knuth).
+    // The rounding error; exact (Knuth).
     let part = sum - a;
     let lost = (a - (sum - part)) + (b - part);
     let (above, below) = (x > sum, x < sum);

@@ -25,7 +25,7 @@ impl TreeEnsemble {
     ///
     /// # Panics
     /// If the dimension of the points or the length of `logits` does not match.
-    pub fn logit_into(&self, points: &Points, logits: &mut [f32]) {
+    pub(crate) fn logit_into(&self, points: &Points, logits: &mut [f32]) {
         self.each(points, logits, |outputs| self.logit_of(outputs));
     }
 

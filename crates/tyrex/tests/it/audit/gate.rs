@@ -203,7 +203,7 @@ fn candidates_are_updates_in_the_order_given() {
     let all = [("c", limit(5.0)), ("a", limit(-1.0)), ("b", limit(3.0)), ("a again", limit(-1.0))];
     let report = judged(&gate, &all, &stating(12));
     let updates = report.updates.as_ref().unwrap();
-    // Ranked by promises kept, but updates keep their order; a repeated model is no update.
+    // Ranked by promises kept, but updates keep their order; a repeated model is not an update.
     assert_eq!(report.candidates[0].name, "a");
     let seen: Vec<_> = updates.updates.iter().map(|each| (&*each.name, each.share_kept)).collect();
     assert_eq!(seen, [("c", 7.0 / 12.0), ("a", 1.0), ("b", 9.0 / 12.0)]);
@@ -332,7 +332,7 @@ fn of_equals_the_more_stable_one_is_first() {
         Explainer::train(german, &params, Seed(seed), |_| ControlFlow::Continue(())).unwrap()
     };
     let all = [("a", train(1)), ("b", train(2)), ("c", train(3))];
-    // What all three accept: then nothing but stability tells them apart.
+    // All three accept these, so only stability tells them apart.
     let schema = all[0].1.schema();
     let accepted: Vec<WrittenPromise> = all[0]
         .1

@@ -99,7 +99,7 @@ fn rule(schema: &Schema, rows: &[Row], draws: &[Draw]) -> Option<Rule> {
     Some(Rule { description: None, relation: Relation::Sum { terms, at_least, at_most } })
 }
 
-/// A ratio, a monotone pair or an implication; perhaps one that is no rule of the schema.
+/// A ratio, a monotone pair or an implication; perhaps one that is not a rule of the schema.
 fn tie(schema: &Schema, rows: &[Row], draws: &[Draw]) -> Relation {
     let count = schema.features.len();
     let place = |draw: &Draw| usize::from(draw.0) % count;

@@ -41,7 +41,7 @@ pub(crate) struct Cells {
     routes: Vec<Option<Routes>>,
     /// For each column the borders of all trees.
     borders: Vec<Vec<f32>>,
-    /// Whether some models are no trees, whose field has a slope inside the cells.
+    /// Whether some models are not trees; the field then has a slope inside the cells.
     has_slopes: bool,
 }
 
@@ -181,7 +181,7 @@ pub(crate) struct CellSearch<'a> {
     levers: Vec<Lever>,
     /// The same levers with all values.
     fine: Vec<Lever>,
-    /// What each value of each lever adds to the cost of the point, under L2 to its square.
+    /// The cost that each value of each lever adds to the point's; under L2, to its square.
     prices: Vec<Vec<f64>>,
     /// The most moves of one raise or one lowering.
     steps: usize,
@@ -198,10 +198,10 @@ pub(crate) enum Care {
     Full,
 }
 
-/// A relative saving below this is none.
+/// A smaller relative saving does not count.
 const WORTH: f64 = 1e-9;
 
-/// What each value of a lever adds to the cost.
+/// The cost that each value of a lever adds.
 fn prices(lever: &Lever, factual: &Factual, norm: Norm) -> Vec<f64> {
     (0..lever.len())
         .map(|choice| price(norm, factual, lever.point(choice), lever.columns.clone()))

@@ -42,7 +42,7 @@ const MOST_RANGES: usize = 4_000_000;
 const FIRST_STEPS: usize = 100;
 const STEPS: usize = 4;
 
-/// What a proof says.
+/// The result of a proof.
 #[derive(Debug)]
 pub(crate) struct Proved {
     /// The best point, if one passes.
@@ -140,19 +140,19 @@ struct Prover<'r, 'w> {
     slots_of: Vec<Vec<u32>>,
     /// The choice of each lever that costs nothing.
     own: Vec<usize>,
-    look: Look,
+    look: BoxBounds,
 }
 
-/// What is seen of one box.
+/// The bounds of one box.
 #[derive(Default)]
-struct Look {
+struct BoxBounds {
     /// The corner's choice and price, lever by lever.
     corner: Vec<(usize, f64)>,
     /// The leaves in reach.
     leaves: Vec<Reached>,
     /// The end of each tree among them.
     ends: Vec<usize>,
-    /// What leaves require above the corner's price, by slot.
+    /// The price that leaves require above the corner's, by slot.
     extras: Vec<(u32, f64)>,
     /// For each tree, the weight at the corner.
     at_corner: Vec<f64>,
@@ -179,7 +179,7 @@ impl<'r, 'w> Prover<'r, 'w> {
         }
         let multipliers = vec![0.0; trees.slots.len()];
         let own = (0..slots_of.len()).map(|lever| run.search.own(lever).unwrap_or(0)).collect();
-        Self { run, start, trees, least, multipliers, slots_of, own, look: Look::default() }
+        Self { run, start, trees, least, multipliers, slots_of, own, look: BoxBounds::default() }
     }
 
     fn prove(&mut self, mut best: Option<Candidate>) -> Proved {
@@ -327,7 +327,7 @@ impl<'r, 'w> Prover<'r, 'w> {
 
     /// The sum of the best leaves of all trees, by weight alone or less what the multipliers charge.
     fn choose(&mut self, is_charged: bool) -> f64 {
-        let Look { leaves, ends, extras, chosen, .. } = &mut self.look;
+        let BoxBounds { leaves, ends, extras, chosen, .. } = &mut self.look;
         chosen.clear();
         let (mut sum, mut start) = (0.0, 0);
         for &end in &*ends {
@@ -384,7 +384,7 @@ impl<'r, 'w> Prover<'r, 'w> {
     /// A step of the multipliers down the subgradient, as long as the bound would need to fall by
     /// `excess`. The multipliers of each feature sum to one rate.
     fn descend(&mut self, slack: f64, rate: f64, excess: f64) {
-        let Look { leaves, extras, chosen, required, .. } = &mut self.look;
+        let BoxBounds { leaves, extras, chosen, required, .. } = &mut self.look;
         required.clear();
         required.resize(self.multipliers.len(), 0.0);
         for &place in &*chosen {

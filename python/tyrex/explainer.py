@@ -250,7 +250,7 @@ class Explainer:
             it in any case.
         path
             Whether each explanation has a `path`: the steps from the row to the advised row, each to
-            a row that is as usual as `plausible` asks, or has a p-value of 0.1.
+            a row with at least half of the p-value `plausible`, or with 0.05.
         tau, k, sigma
             The required stability, the number of neighbours and their standard deviation; the
             protocol's by default. `tau="auto"` uses the lowest threshold that keeps 95 % of the

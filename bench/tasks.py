@@ -179,7 +179,7 @@ TASKS = {
         Task(
             name="plausible",
             title="A point that the network accepts and that looks like accepted rows: tyrex by "
-            "T-Rex:I with a p-value of 0.1, DiCE by its rows",
+            "margin with a p-value of 0.1, L2, DiCE by its rows",
             unit="factual",
             subcommand="plausible",
             columns=("found", "validity", "cost_l1", "cost", "inliers"),

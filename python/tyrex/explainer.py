@@ -252,13 +252,13 @@ class Explainer:
             result also states the kept share for: `"sex"`, `["sex", "age:25,40"]` or
             `{"sex": None, "age": [25, 40]}`, and one name.
         plausible
-            The least p-value of the advised row among accepted applicants of the data: at 0.1, about
-            one accepted applicant of ten is less usual. Such advice costs more, takes longer, and is
-            found for fewer rows. None asks for none; `usual` and `plausibility` of an explanation say
-            it in any case.
+            The least p-value of the advised row among accepted applicants of the data: at 0.1,
+            about one accepted applicant of ten is less usual. Such advice costs more, takes
+            longer, and is found for fewer rows. None asks for none; `usual` and `plausibility` of
+            an explanation say it in any case.
         path
-            Whether each explanation has a `path`: the steps from the row to the advised row, each to
-            a row that is as usual as `plausible` asks, or has a p-value of 0.1.
+            Whether each explanation has a `path`: the steps from the row to the advised row, each
+            to a row with at least half of the p-value `plausible`, or with 0.05.
         tau, k, sigma
             The required stability, the number of neighbours and their standard deviation; the
             protocol's by default. `tau="auto"` uses the lowest threshold that keeps 95 % of the

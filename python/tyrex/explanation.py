@@ -83,8 +83,8 @@ class Explanation:
     new_score: float | None = None
     stability: float | None = None
     usual: float | None = None
-    """The p-value of the advised row among accepted applicants: the share that is no more usual, the
-    row itself counted."""
+    """The p-value of the advised row among accepted applicants: the share that is no more usual,
+    the row itself counted."""
     path: dict[str, Any] | None = None
     """The `steps` to the advised row through usual rows, and their `sentence`, if asked for."""
     cost_l1: float | None = None

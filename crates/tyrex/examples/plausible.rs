@@ -300,9 +300,11 @@ fn residual(density: &Plausibility, x: &[f32]) -> f64 {
 fn residuals(density: &Plausibility, judges: &Judges, points: &Points) -> Result<String> {
     let factors = judges.outliers(points)?;
     let refused = |is_outlier: bool| {
-        let of = factors.iter().zip(points.rows()).filter(|(f, _)| (**f > INLIER) == is_outlier);
-        let large = of.clone().filter(|(_, x)| residual(density, x) > judges.usual_residual);
-        format!("{} of {}", large.count(), of.count())
+        let all = factors.iter().zip(points.rows());
+        let of: Vec<&[f32]> =
+            all.filter(|(f, _)| (**f > INLIER) == is_outlier).map(|(_, x)| x).collect();
+        let large = of.iter().filter(|x| residual(density, x) > judges.usual_residual);
+        format!("{} of {}", large.count(), of.len())
     };
     Ok(format!("{} outliers, {} inliers", refused(true), refused(false)))
 }

@@ -22,10 +22,11 @@ const SHOWN: usize = 400;
 const APPLICANTS: usize = 12;
 
 /// The colours and lines of the charts, which a page has in its style sheet.
-const STYLE: &str = "svg{font:11px sans-serif}.t{font-weight:bold}.g{stroke:#eee;fill:none}\
-    .a{stroke:#666;fill:none}.c0{--c:#b6bcc6}.c2{--c:#d55e00}.c3{--c:#00845f}.c7{--c:#24292f}\
-    .f,.q{fill:var(--c)}.k{stroke:var(--c);fill:none;opacity:.7}.d{stroke-dasharray:3 3}.q{opacity:.6}.o{stroke:var(--c);fill:#fff}\
-    text{fill:#24292f}";
+const STYLE: &str = "text{font:11px sans-serif;fill:#24292f}.t{font-weight:bold}\
+    .g{stroke:#eee;fill:none}.a{stroke:#666;fill:none}.k{fill:none;opacity:.7}\
+    .d{stroke-dasharray:3 3}.q{opacity:.5}.c0{fill:#9aa3b0;stroke:none}\
+    .c2.f{fill:#d55e00}.c3.f{fill:#00845f}.c7.f{fill:#24292f}\
+    .c2.k{stroke:#d55e00}.c3.k{stroke:#00845f}";
 
 fn main() -> Result<()> {
     let charts = [
@@ -125,7 +126,7 @@ fn unit(dim: usize) -> [Vec<f64>; 2] {
     [0, 1].map(|axis| (0..dim).map(|column| f64::from(u8::from(column == axis))).collect())
 }
 
-/// The directions in which rows vary most, by power iteration on their covariance.
+/// The directions in which standardised rows vary most, by power iteration on their correlations.
 fn components(rows: &[&[f32]]) -> [Vec<f64>; 2] {
     const ITERATIONS: usize = 200;
     let dim = rows.first().map_or(0, |row| row.len());
@@ -133,13 +134,21 @@ fn components(rows: &[&[f32]]) -> [Vec<f64>; 2] {
     let mean: Vec<f64> = (0..dim)
         .map(|column| rows.iter().map(|row| f64::from(row[column])).sum::<f64>() / count)
         .collect();
+    let spread: Vec<f64> = (0..dim)
+        .map(|column| {
+            let squares = rows.iter().map(|row| (f64::from(row[column]) - mean[column]).powi(2));
+            (squares.sum::<f64>() / count).sqrt().max(0.01)
+        })
+        .collect();
     let mut found: Vec<Vec<f64>> = Vec::new();
     for number in 0..2 {
-        let mut axis: Vec<f64> = (0..dim).map(|column| 1.0 + (column + number) as f64).collect();
+        let mut axis: Vec<f64> =
+            (0..dim).map(|column| 1.0 + (column % (3 + number)) as f64).collect();
         for _ in 0..ITERATIONS {
             let mut next = vec![0.0; dim];
             for row in rows {
-                let centred = row.iter().zip(&mean).map(|(&x, mean)| f64::from(x) - mean);
+                let centred = row.iter().zip(mean.iter().zip(&spread));
+                let centred = centred.map(|(&x, (mean, spread))| (f64::from(x) - mean) / spread);
                 let along: f64 = centred.clone().zip(&axis).map(|(x, a)| x * a).sum();
                 next.iter_mut().zip(centred).for_each(|(to, x)| *to += along * x);
             }
@@ -152,6 +161,6 @@ fn components(rows: &[&[f32]]) -> [Vec<f64>; 2] {
         }
         found.push(axis);
     }
-    let second = found.pop().unwrap_or_default();
-    [found.pop().unwrap_or_default(), second]
+    // Of the columns as they are.
+    [0, 1].map(|axis| found[axis].iter().zip(&spread).map(|(a, spread)| a / spread).collect())
 }

@@ -118,8 +118,8 @@ pub struct SearchArgs {
     /// fewer applicants [default: none]
     #[arg(long, value_name = "P", value_parser = real, allow_negative_numbers = true)]
     pub plausible: Option<f64>,
-    /// Show the way to the advised row in steps, each to a row as usual as --plausible asks, or with a
-    /// p-value of 0.1
+    /// Show the way to the advised row in steps, each to a row with at least half of the p-value that
+    /// --plausible asks for, or with 0.05
     #[arg(long)]
     pub path: bool,
     /// Features that may change [default: those that the schema allows to change]

@@ -127,8 +127,9 @@ def test_only_usual_advice_by_a_switch(page):
     bodies = []
     page.on(
         "request",
-        lambda request: request.url.endswith("/v1/explain")
-        and bodies.append(json.loads(request.post_data)),
+        lambda request: (
+            request.url.endswith("/v1/explain") and bodies.append(json.loads(request.post_data))
+        ),
     )
     switch = page.get_by_label("Only advice that looks like accepted applicants")
     expect(switch).not_to_be_checked()

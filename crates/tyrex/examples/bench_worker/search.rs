@@ -81,12 +81,12 @@ pub(crate) fn interval(options: &Options) -> Result<()> {
     serve(round)
 }
 
-/// A method from nothing: its preparation is timed too. The task `plausible` is `trex-i` with usual
+/// A method from nothing: its preparation is timed too. The task `plausible` is `margin` with usual
 /// answers, and the density is fitted before.
 pub(crate) fn explain(task: &str, options: &Options) -> Result<()> {
     let problem = problem(options)?;
     let mut question = Question::new(&problem.network, Norm::L2, &problem.rows)?;
-    let method = if task == PLAUSIBLE { "trex-i" } else { task };
+    let method = if task == PLAUSIBLE { "margin" } else { task };
     let mut spec = MethodSpec::named(method, Protocol::Product)?;
     let density = match task {
         PLAUSIBLE => {

@@ -97,7 +97,7 @@ pub struct Ask {
     #[cfg_attr(feature = "openapi", schema(exclusive_minimum = 0.0, exclusive_maximum = 1.0))]
     pub plausible: Option<f64>,
     /// Whether each answer has a path: the steps from the applicant to the advised row, each to a row
-    /// whose p-value among accepted applicants is at least `plausible`, or 0.1 without it.
+    /// whose p-value among accepted applicants is at least half of `plausible`, or 0.05 without it.
     #[cfg_attr(feature = "openapi", schema(required = false, default = false))]
     pub path: bool,
     /// The least stability of an answer. The protocol's, if absent.

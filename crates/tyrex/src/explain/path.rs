@@ -2,18 +2,23 @@
 //!
 //! `min sum w(a, b)` over the paths from the applicant `x` to the answer `x'`, with
 //!
-//! `w(a, b) = 1/16 + (|b - a| / |x' - x|)^2 (1 + max(0, q - ln p((a + b) / 2)))`
+//! `w(a, b) = 1/16 + s(a, b)^2 (1 + max(0, q - ln p((a + b) / 2)))`
+//! `s(a, b) = 1/m sum_j |b - a|_j / |x' - x|_j`
 //!
-//! `p` is the density of accepted applicants and `q` its level at the p-value that is asked for. As in
-//! FACE (Poyiadzi et al.), a path follows the edges of a graph of near neighbours, and an edge weighs
-//! its length and how unusual its middle is. Without unusual middles the sum is least for four equal
-//! steps: the square prefers short steps, and `1/16` few of them.
+//! `s` is the part of the way from `a` to `b`, where each of the `m` features that change counts the
+//! same. `p` is the density of accepted applicants and `q` its level at the least p-value of a row on
+//! the way. As in FACE (Poyiadzi et al.), a path follows the edges of a graph of near neighbours, and an
+//! edge weighs its length and how unusual its middle is. Without unusual middles the sum is least for
+//! four equal steps: the square prefers short steps, and `1/16` few of them.
+//!
+//! That p-value is half of the one that is asked for. Advice often lies where the condition binds, and
+//! the applicant beyond; half as usual is what a row between can be.
 //!
 //! The nodes differ from FACE's, which are rows of the data. Such a row is another person's, and showing
 //! it would disclose it. Here a node lies *between* the applicant and the answer: every number between
 //! both numbers, and every other feature as one of them has it. So no step goes back, rules such as
 //! "only up" hold from each step to the next, and no row of the reference is shown. The nodes are those
-//! rows between that the rules allow and whose p-value is at least the one asked for. An edge leads to
+//! rows between that the rules allow and that are usual enough. An edge leads to
 //! one of the [`NEIGHBOURS`] nearest nodes ahead, or to the answer, which is ahead of all.
 //!
 //! Nodes are made on [`CHAINS`] ways to the answer: the straight line, and ways on which every feature
@@ -55,8 +60,10 @@ pub struct PathStep {
     pub cost: Costs,
 }
 
-/// The least p-value of rows on the way, if the question does not ask for one.
-const LEAST: f64 = 0.1;
+/// The p-value that is asked for, if the question does not.
+const ASKED: f64 = 0.1;
+/// The least p-value of rows on the way, as a share of that.
+const SHARE: f64 = 0.5;
 /// The ways on which nodes are made.
 const CHAINS: usize = 40;
 /// The parts of a way: a node is made at the end of each but the last.
@@ -83,21 +90,22 @@ impl Adviser {
         };
         let explainer = self.explainer();
         let density = explainer.plausibility()?;
-        let least = request.plausible.unwrap_or(LEAST);
+        // No p-value is below 1 / (n + 1).
+        let smallest = 1.0 / (density.held_out() + 1) as f64;
+        let least = (SHARE * request.plausible.unwrap_or(ASKED)).max(smallest);
         let level = density.level(least)?;
         let applicant = &advice.applicant;
         let sets = self.feasible_sets(std::slice::from_ref(applicant))?;
-        let blocks: Vec<Range<usize>> =
-            explainer.encoder().placed().map(|(_, columns, _)| columns).collect();
-        let ends = (&*applicant.point, &*found.point);
-        let between = nodes(&sets[0], &blocks, ends, request.seed.derive("path"));
+        let blocks = explainer.encoder().placed().map(|(_, columns, _)| columns);
+        let way = Way::new(blocks, &applicant.point, &found.point);
+        let between = way.nodes(&sets[0], request.seed.derive("path"));
         let is_direct = between.is_empty();
         let is_usual = |node: &Node| density.log_density(&node.point) >= level;
         let first = Node { row: applicant.values.clone(), point: applicant.point.clone() };
         let last = Node { row: advised.clone(), point: found.point.clone() };
         let stations = between.into_iter().filter(is_usual);
         let nodes: Vec<Node> = std::iter::once(first).chain(stations).chain([last]).collect();
-        let path = cheapest(&edges(&nodes, density, level));
+        let path = cheapest(&way.edges(&nodes, density, level));
         let steps: Vec<PathStep> = path
             .windows(2)
             .map(|step| {
@@ -113,7 +121,8 @@ impl Adviser {
         let sentence = match steps.as_slice() {
             [_] if is_direct => "No row lies between: the change is one step.".to_owned(),
             [_] => format!(
-                "No row between was found whose p-value is at least {least}: the change is one step."
+                "No row between was found whose p-value is at least {least:.2}: the change is one \
+                 step."
             ),
             steps => {
                 let each = steps.iter().zip(places).enumerate().map(|(index, (step, place))| {
@@ -128,90 +137,108 @@ impl Adviser {
     }
 }
 
-/// Rows between two points that a feasible set allows, without the ends.
-fn nodes(
-    set: &FeasibleSet,
-    blocks: &[Range<usize>],
-    (from, to): (&[f32], &[f32]),
-    seed: Seed,
-) -> Vec<Node> {
-    let changed: Vec<&Range<usize>> =
-        blocks.iter().filter(|block| from[(*block).clone()] != to[(*block).clone()]).collect();
-    let mut rng = seed.rng();
-    let mut nodes: Vec<Node> = Vec::new();
-    for chain in 0..CHAINS {
-        // The part of the way in which each feature changes.
-        let intervals: Vec<[f64; 2]> = changed
-            .iter()
-            .map(|_| {
-                let [a, b] = [0, 1].map(|_| rng.random_range(0.0..1.0));
-                if chain == 0 { [0.0, 1.0] } else { [f64::min(a, b), f64::max(a, b)] }
-            })
-            .collect();
-        for part in 1..PARTS {
-            let time = part as f64 / PARTS as f64;
-            let mut point = from.to_vec();
-            for (block, [start, end]) in changed.iter().zip(&intervals) {
-                let share = ((time - start) / (end - start).max(1e-9)).clamp(0.0, 1.0);
-                let [a, b] = [from, to].map(|end| &end[(*block).clone()]);
-                match (&mut point[(*block).clone()], a, b) {
-                    ([x], [a], [b]) => {
-                        *x = (f64::from(*a) + share * (f64::from(*b) - f64::from(*a))) as f32;
-                    }
-                    (x, _, b) if share >= 0.5 => x.copy_from_slice(b),
-                    _ => {}
+/// The way from one point to another.
+struct Way<'a> {
+    from: &'a [f32],
+    to: &'a [f32],
+    /// The columns of each feature that changes.
+    changed: Vec<Range<usize>>,
+}
+
+impl<'a> Way<'a> {
+    fn new(features: impl Iterator<Item = Range<usize>>, from: &'a [f32], to: &'a [f32]) -> Self {
+        let changed = features.filter(|own| from[own.clone()] != to[own.clone()]).collect();
+        Self { from, to, changed }
+    }
+
+    /// `s(a, b)`
+    fn part(&self, a: &[f32], b: &[f32]) -> f64 {
+        let length = |a: &[f32], b: &[f32]| -> f64 {
+            a.iter().zip(b).map(|(a, b)| (f64::from(*a) - f64::from(*b)).abs()).sum()
+        };
+        let each = self.changed.iter().map(|own| {
+            let [a, b] = [a, b].map(|point| &point[own.clone()]);
+            length(a, b) / length(&self.from[own.clone()], &self.to[own.clone()])
+        });
+        each.sum::<f64>() / self.changed.len().max(1) as f64
+    }
+
+    /// Rows between both points that a feasible set allows, without the ends.
+    fn nodes(&self, set: &FeasibleSet, seed: Seed) -> Vec<Node> {
+        let mut rng = seed.rng();
+        let mut nodes: Vec<Node> = Vec::new();
+        for chain in 0..CHAINS {
+            // The part of the way in which each feature changes.
+            let intervals: Vec<[f64; 2]> = self
+                .changed
+                .iter()
+                .map(|_| {
+                    let [a, b] = [0, 1].map(|_| rng.random_range(0.0..1.0));
+                    if chain == 0 { [0.0, 1.0] } else { [f64::min(a, b), f64::max(a, b)] }
+                })
+                .collect();
+            for part in 1..PARTS {
+                let point = self.at(part as f64 / PARTS as f64, &intervals);
+                let Some((row, point)) = set.settle(&point) else { continue };
+                let is_end = point == self.from || point == self.to;
+                let is_known = nodes.iter().any(|node| node.point == point);
+                if !is_end && !is_known && is_between(&point, self.from, self.to) {
+                    nodes.push(Node { row, point });
                 }
             }
-            let Some((row, point)) = set.settle(&point) else { continue };
-            let known = |node: &Node| node.point == point;
-            if is_between(&point, from, to)
-                && point != from
-                && point != to
-                && !nodes.iter().any(known)
-            {
-                nodes.push(Node { row, point });
+        }
+        nodes
+    }
+
+    /// The point at a time between 0 and 1, if each feature changes within an interval. A feature of
+    /// several columns changes in the middle of its interval.
+    fn at(&self, time: f64, intervals: &[[f64; 2]]) -> Vec<f32> {
+        let mut point = self.from.to_vec();
+        for (own, [start, end]) in self.changed.iter().zip(intervals) {
+            let share = ((time - start) / (end - start).max(1e-9)).clamp(0.0, 1.0);
+            let (a, b) = (&self.from[own.clone()], &self.to[own.clone()]);
+            match (&mut point[own.clone()], a, b) {
+                ([x], [a], [b]) => {
+                    *x = (f64::from(*a) + share * (f64::from(*b) - f64::from(*a))) as f32;
+                }
+                (x, _, b) if share >= 0.5 => x.copy_from_slice(b),
+                _ => {}
             }
         }
+        point
     }
-    nodes
+
+    /// The edges from each node: the nodes that they lead to, with their weights. The first node is
+    /// the applicant and the last one the answer.
+    fn edges(&self, nodes: &[Node], density: &Plausibility, level: f64) -> Vec<Vec<(usize, f64)>> {
+        let Some((last, others)) = nodes.split_last() else { return Vec::new() };
+        let weight = |from: &[f32], to: &[f32]| {
+            let middle: Vec<f32> = from.iter().zip(to).map(|(a, b)| 0.5 * (a + b)).collect();
+            let unusual = (level - density.log_density(&middle)).max(0.0);
+            STEP + self.part(from, to).powi(2) * (1.0 + unusual)
+        };
+        let from = |index: usize, node: &Node| {
+            let mut ahead: Vec<(f64, usize)> = (1..others.len())
+                .filter(|&other| other != index)
+                .filter(|&other| is_between(&others[other].point, &node.point, &last.point))
+                .map(|other| (self.part(&node.point, &others[other].point), other))
+                .collect();
+            ahead.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+            ahead.truncate(NEIGHBOURS);
+            let to = ahead.into_iter().map(|(_, other)| other).chain([others.len()]);
+            to.map(|to| (to, weight(&node.point, &nodes[to].point))).collect()
+        };
+        let mut edges: Vec<Vec<(usize, f64)>> =
+            others.iter().enumerate().map(|(index, node)| from(index, node)).collect();
+        edges.push(Vec::new());
+        edges
+    }
 }
 
 /// Whether every coordinate lies between those of two points.
 fn is_between(point: &[f32], from: &[f32], to: &[f32]) -> bool {
     let mut each = point.iter().zip(from.iter().zip(to));
     each.all(|(x, (a, b))| a.min(*b) <= *x && *x <= a.max(*b))
-}
-
-/// The edges from each node: the nodes that they lead to, with their weights. The first node is the
-/// applicant and the last one the answer.
-fn edges(nodes: &[Node], density: &Plausibility, level: f64) -> Vec<Vec<(usize, f64)>> {
-    let Some((last, others)) = nodes.split_last() else { return Vec::new() };
-    let whole = distance(&nodes[0].point, &last.point);
-    let weight = |from: &[f32], to: &[f32]| {
-        let middle: Vec<f32> = from.iter().zip(to).map(|(a, b)| 0.5 * (a + b)).collect();
-        let unusual = (level - density.log_density(&middle)).max(0.0);
-        STEP + (distance(from, to) / whole).powi(2) * (1.0 + unusual)
-    };
-    let from = |index: usize, node: &Node| {
-        let mut ahead: Vec<(f64, usize)> = (1..others.len())
-            .filter(|&other| other != index)
-            .filter(|&other| is_between(&others[other].point, &node.point, &last.point))
-            .map(|other| (distance(&node.point, &others[other].point), other))
-            .collect();
-        ahead.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        ahead.truncate(NEIGHBOURS);
-        let to = ahead.into_iter().map(|(_, other)| other).chain([others.len()]);
-        to.map(|to| (to, weight(&node.point, &nodes[to].point))).collect()
-    };
-    let mut edges: Vec<Vec<(usize, f64)>> =
-        others.iter().enumerate().map(|(index, node)| from(index, node)).collect();
-    edges.push(Vec::new());
-    edges
-}
-
-fn distance(a: &[f32], b: &[f32]) -> f64 {
-    let squares = a.iter().zip(b).map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2));
-    squares.sum::<f64>().sqrt()
 }
 
 /// Dijkstra's path of least weight from the first node to the last one, which edges reach.
@@ -294,11 +321,13 @@ mod tests {
         let cloud = Points::from_rows(1, (0..400).map(|x| x as f32 / 400.0).collect()).unwrap();
         let density = Plausibility::fit_numbers(&cloud, Seed(0)).unwrap();
         let nodes: Vec<Node> = (0..=8_u8).map(|x| line(f32::from(x) / 8.0)).collect();
-        let edges = edges(&nodes, &density, f64::NEG_INFINITY);
+        let way = Way::new(std::iter::once(0..1), &[0.0], &[1.0]);
+        assert_eq!(way.part(&[0.25], &[0.75]), 0.5);
+        let edges = way.edges(&nodes, &density, f64::NEG_INFINITY);
         assert_eq!(cheapest(&edges), [0, 2, 4, 6, 8]);
     }
 
-    /// Between two clouds the way turns where the density is.
+    /// The way turns where the density is.
     #[test]
     fn an_edge_over_unusual_points_weighs_more() {
         let mut rng = Seed(3).rng();
@@ -315,9 +344,11 @@ mod tests {
         let node = |x: f32, y: f32| Node { row: Row::from_checked(Vec::new()), point: vec![x, y] };
         let nodes = [node(0.0, 0.0), node(0.5, 0.5), node(1.0, 0.0), node(1.0, 1.0)];
         assert!(density.p_value(&[0.5, 0.5]) < 0.05);
-        // Around the corner the length is longer, and the way is usual.
-        assert_eq!(cheapest(&edges(&nodes, &density, level)), [0, 2, 3]);
-        assert_eq!(cheapest(&edges(&nodes, &density, f64::NEG_INFINITY)), [0, 1, 3]);
+        let way = Way::new([0..1, 1..2].into_iter(), &[0.0, 0.0], &[1.0, 1.0]);
+        // Both ways have two equal parts, and only the one around the corner is usual.
+        assert_eq!(cheapest(&way.edges(&nodes, &density, level)), [0, 2, 3]);
+        let weights = way.edges(&nodes, &density, f64::NEG_INFINITY);
+        assert_eq!(weight_of(&weights, &[0, 1, 3]), weight_of(&weights, &[0, 2, 3]));
     }
 
     #[test]

@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 use super::review::{LEAST_ROWS, numbers};
 use super::{Inferred, Table};
 use crate::data::schema::{Change, FeatureKind, Relation, Rule, Schema};
+use crate::data::table::Column;
+use crate::data::value::{Value, parse_number};
 use crate::error::Result;
 
 /// The probability that a table leads to any chance finding of a kind.
@@ -31,7 +33,7 @@ struct Found {
     ln_chance: f64,
 }
 
-/// A numeric feature and its cells.
+/// A numeric feature and its cells; or an ordinal one and the ranks of its levels.
 struct Numbers<'a> {
     name: &'a str,
     cells: Vec<Option<f64>>,
@@ -41,17 +43,31 @@ struct Numbers<'a> {
 /// The rules to propose, those about the first features first.
 pub(super) fn proposed(inferred: &Inferred, table: &Table) -> Result<Vec<Rule>> {
     let schema = &inferred.schema;
-    let mut columns = Vec::new();
-    for feature in schema.features.iter().filter(|feature| feature.kind.is_number()) {
-        let cells = numbers(schema, table.column(&feature.name)?);
-        let has_step = feature.kind == FeatureKind::Integer || feature.step.is_some();
-        columns.push(Numbers { name: &feature.name, cells, has_step });
+    let (mut columns, mut ordinals) = (Vec::new(), Vec::new());
+    // Numbers and ordinals in their order: the place of each, and whether it is a number.
+    let mut places = Vec::new();
+    for feature in &schema.features {
+        let name = &feature.name;
+        if feature.kind.is_number() {
+            let cells = numbers(schema, table.column(name)?);
+            let has_step = feature.kind == FeatureKind::Integer || feature.step.is_some();
+            places.push((true, columns.len()));
+            columns.push(Numbers { name, cells, has_step });
+        } else if let FeatureKind::Ordinal { levels } = &feature.kind {
+            let cells = ranks(levels, table.column(name)?);
+            places.push((false, ordinals.len()));
+            ordinals.push(Numbers { name, cells, has_step: true });
+        }
     }
     let sums = sums(&columns);
     let orders = orders(&columns, &sums);
     let mut found: Vec<Found> = sums.into_iter().map(|sum| sum.found).collect();
     found.extend(orders);
-    found.extend(monotone(&columns));
+    let ranked: Vec<&Numbers<'_>> = places
+        .into_iter()
+        .map(|(is_number, place)| if is_number { &columns[place] } else { &ordinals[place] })
+        .collect();
+    found.extend(monotone(&ranked));
     found.retain(|found| fits(schema, &found.rule));
     let mut order: Vec<usize> = (0..found.len()).collect();
     order.sort_by(|&a, &b| found[a].ln_chance.total_cmp(&found[b].ln_chance).then(a.cmp(&b)));
@@ -62,6 +78,16 @@ pub(super) fn proposed(inferred: &Inferred, table: &Table) -> Result<Vec<Rule>> 
 
 fn fits(schema: &Schema, rule: &Rule) -> bool {
     schema.check_rule(rule).is_ok()
+}
+
+/// The ranks of cells among the levels of an ordinal feature.
+fn ranks(levels: &[Value], column: &Column) -> Vec<Option<f64>> {
+    let is = |level: &Value, cell: &str| match level {
+        Value::Number(number) => parse_number(cell) == Some(*number),
+        other => other.to_string() == cell,
+    };
+    let rank = |cell: &str| levels.iter().position(|level| is(level, cell.trim()));
+    column.cells().map(|cell| rank(cell).map(|rank| rank as f64)).collect()
 }
 
 /// The rows in which all of these columns have a number; none if there are too few to show anything.
@@ -185,13 +211,13 @@ fn orders(columns: &[Numbers<'_>], sums: &[SumFound]) -> Vec<Found> {
 
 /// Pairs in which a larger number of one goes with a number of the other that is not smaller, or not
 /// larger, in any two rows.
-fn monotone(columns: &[Numbers<'_>]) -> Vec<Found> {
+fn monotone(columns: &[&Numbers<'_>]) -> Vec<Found> {
     let count = columns.len();
     let looked_at = count * count.saturating_sub(1);
     let mut found = Vec::new();
     for a in 0..count {
         for b in a + 1..count {
-            let own = [&columns[a], &columns[b]];
+            let own = [columns[a], columns[b]];
             let rows = || own[0].cells.iter().zip(&own[1].cells).filter_map(|(a, b)| a.zip(*b));
             for sign in [1.0, -1.0] {
                 let rows = || rows().map(|(a, b)| (a, sign * b));
@@ -420,6 +446,31 @@ mod tests {
         let whole = format!("{}\n{}", inferred.schema.to_toml().unwrap(), accepted.join("\n"));
         let schema = Schema::from_toml(&whole).unwrap();
         assert_eq!(schema.rules[inferred.schema.rules.len()..], inferred.proposals[..]);
+    }
+
+    /// An ordinal feature whose order is known goes with a number.
+    #[test]
+    fn ordinal_features_go_with_numbers() {
+        let mut text = "education,age,colour,good\n".to_owned();
+        for row in 0..120_usize {
+            let age = 18 + row * 7919 % 1009 % 60;
+            let education = ["none", "school", "college"][(age - 18) / 20];
+            writeln!(text, "{education},{age},{},{}", ["b", "a"][row % 2], row % 2).unwrap();
+        }
+        let table = Table::from_csv(Path::new("loans.csv"), text.as_bytes()).unwrap();
+        let levels = ["none", "school", "college"].map(Value::from).into();
+        let kinds = [("education".to_owned(), FeatureKind::Ordinal { levels })].into();
+        let hints = Hints { kinds, ..Hints::default() };
+        let inferred = Schema::draft(&table, Some("good"), &[], &hints).unwrap();
+        let words: Vec<String> =
+            inferred.proposals.iter().map(|rule| rule.relation.in_words()).collect();
+        assert!(
+            words.contains(&"age goes up with education, and down with it".to_owned()),
+            "{words:?}"
+        );
+        // Without its order there is nothing to go with.
+        let inferred = Schema::draft(&table, Some("good"), &[], &Hints::default()).unwrap();
+        assert!(inferred.proposals.is_empty(), "{:?}", inferred.proposals);
     }
 
     /// Fewer rows, or columns that agree because they hardly vary, show nothing.

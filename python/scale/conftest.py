@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -28,6 +31,45 @@ TIMES = ["seconds"]
 def explainer() -> tyrex.Explainer:
     german = tyrex.datasets.load_german()
     return tyrex.Explainer.train(german, hidden=[8], epochs=20, early_stopping=None)
+
+
+@pytest.fixture(scope="session")
+def by_function() -> tyrex.Explainer:
+    """An explainer of a function that only cloudpickle can pickle."""
+    rows = tyrex.datasets.load_german().to_pandas()[["duration", "credit_amount", "age"]]
+    return tyrex.Explainer(lambda own: 1 / (1 + np.exp((own["duration"] - 20) / 10)), rows)
+
+
+class Watched(tyrex.Gauge):
+    """A gauge that writes down, in a file, every process that unpacks it."""
+
+    log = ""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_watched, (*self._given, self.log))
+
+
+def _watched(explainer: tyrex.Explainer, terms: dict[str, Any], log: str) -> tyrex.Gauge:
+    with open(log, "a", encoding="utf-8") as file:
+        file.write(f"{os.getpid()}\n")
+    return tyrex.Gauge(explainer, **terms)
+
+
+def is_sound(ledger: pathlib.Path) -> bool:
+    """Whether the chain of a ledger is intact, as the command line verifies it."""
+    root = pathlib.Path(__file__).parents[2]
+    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", root / "target"))
+    command = [target / "debug" / "tyrex", "ledger", "verify", "--json", "--ledger", ledger]
+    said = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+    return bool(json.loads(said)["intact"])
+
+
+def threads_of(process: int) -> int:
+    """The threads of tyrex in a process."""
+    found = 0
+    for task in pathlib.Path(f"/proc/{process}/task").glob("*/comm"):
+        found += task.read_text().startswith("tyrex-")
+    return found
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import shutil
 import socket
 import subprocess
 import sys
@@ -79,6 +80,12 @@ def test_the_artifacts_are_those_of_the_question(
     assert (data / "schema.toml").read_text() == explainer.schema.to_toml()
     assert json.loads((data / "question.json").read_text())["settled"]["method"] == "min-cost"
     assert len(list((data / "models").glob("*.onnx"))) == 11
+    # The reference, as the command line reads it, and the model's own file.
+    reference = pd.read_csv(data / "reference.csv", keep_default_na=False)
+    assert len(reference) == 1000 and set(explainer.schema.features) < set(reference)
+    assert (data / "model.onnx").read_bytes() == explainer.to_onnx()
+    promise = json.loads((data / "promise.json").read_text())
+    assert promise["recorded"] is False and promise["holds"] is None
     assert (folder / "requirements.txt").read_text().startswith("tyrex[mlflow]==")
     with pytest.raises(FileExistsError, match="exists already"):
         tyrex.mlflow.save_model(explainer, folder, method="min-cost")
@@ -88,6 +95,49 @@ def test_the_artifacts_are_those_of_the_question(
     given = tyrex.retrain(explainer, 12)
     tyrex.mlflow.save_model(explainer, tmp_path / "given", method="min-cost", certify=given)
     assert len(tyrex.mlflow.load_model(str(tmp_path / "given"))._given[3]) == 12
+
+
+def test_a_model_of_files_needs_none_of_them(
+    tmp_path: pathlib.Path, explainer: tyrex.Explainer, people: pd.DataFrame
+) -> None:
+    explainer.to_onnx(tmp_path / "model.onnx")
+    tyrex.datasets.load_german().to_pandas().to_csv(tmp_path / "rows.csv", index=False)
+    own = tyrex.Explainer(tmp_path / "model.onnx", tmp_path / "rows.csv", label="class")
+    certified = {"method": "min-cost", "certify": tyrex.retrain(own, 12)}
+    expected = alone(own.adviser(**certified), people.head(40))
+    tyrex.mlflow.save_model(own, tmp_path / "saved", **certified)
+    (tmp_path / "model.onnx").unlink()
+    (tmp_path / "rows.csv").unlink()
+    shutil.move(tmp_path / "saved", tmp_path / "other")
+    data = tmp_path / "other" / "data"
+    assert len(list((data / "ensemble").glob("*.onnx"))) == 13
+    # The weights and the rows are in files of their own, and only there.
+    assert (data / "explainer.pickle").stat().st_size < 20_000
+    loaded = tyrex.mlflow.load_model(str(tmp_path / "other"))
+    found = alone(loaded, people.head(40))
+    assert found.drop_columns("seconds").equals(expected.drop_columns("seconds"))
+
+
+def test_the_promises_of_a_saved_model_begin_when_it_answers(
+    tmp_path: pathlib.Path,
+    explainer: tyrex.Explainer,
+    people: pd.DataFrame,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = explainer.adviser(method="min-cost", promises=True, holds=5)
+    tyrex.mlflow.save_model(own, tmp_path / "saved")
+    text = (tmp_path / "saved" / "data" / "promise.json").read_text()
+    assert json.loads(text)["holds"] == 5
+
+    def columns(frame: pd.DataFrame, name: str) -> set[str]:
+        return set(frame[name].dropna())
+
+    before = alone(own, people.head(40)).to_pandas()
+    one, other = (mlflow.pyfunc.load_model(str(tmp_path / "saved")) for _ in range(2))
+    salts = [columns(each.predict(people.head(40)), "salt") for each in (one, other)]
+    assert len(salts[0] | salts[1] | columns(before, "salt")) == 3
+    monkeypatch.setattr(tyrex.batches, "_until", lambda days: f"2040-01-0{days}T00:00:00Z")
+    assert columns(one.predict(people.head(40)), "holds_until") == {"2040-01-05T00:00:00Z"}
 
 
 def test_a_served_model_answers_as_the_library(

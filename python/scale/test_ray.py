@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pytest
 import ray
-from conftest import Killer, alone, same
+from conftest import Killer, Watched, alone, is_sound, same, threads_of, workers
 
 import tyrex
 import tyrex.ray
@@ -93,6 +94,51 @@ def test_a_worker_that_is_killed_costs_no_answer(
     assert killer.killed is not None and len(killer.seen) >= 3
     assert sorted(found["id"].to_pylist()) == list(range(3000))
     assert same(found, alone(adviser, people))
+
+
+def test_a_worker_that_is_killed_costs_no_retrained_model(explainer: tyrex.Explainer) -> None:
+    question = {"change": "bootstrap", "seed": 3, "epochs": 400}
+    # Not an idle worker of an earlier test.
+    with Killer(lambda command: command.startswith("ray::_made")) as killer:
+        made = tyrex.ray.retrain_ensemble(explainer, 12, **question)
+    print(f"killed {killer.killed} of {sorted(killer.seen)}; {len(made)} models")
+    assert killer.killed is not None
+    alone = tyrex.retrain(explainer, 12, **question)
+    assert made._native.contents()[1:] == alone._native.contents()[1:]
+
+
+def test_a_worker_unpacks_once_and_has_one_thread(
+    people: pd.DataFrame, explainer: tyrex.Explainer, tmp_path: Path
+) -> None:
+    gauge = Watched(explainer, k=10)
+    gauge.log = str(tmp_path / "unpacked")
+    ds = ray.data.from_pandas(people).repartition(24)
+    found = answers(tyrex.ray.stability(ds, gauge, key="id", workers=2, batch_size=100))
+    assert found.num_rows == 3000
+    unpacked = Path(gauge.log).read_text().split()
+    assert len(unpacked) == len(set(unpacked)) == 2, unpacked
+    alive = [process for process in workers(is_worker) if str(process) in unpacked]
+    assert all(threads_of(process) == 1 for process in alive)
+
+
+def test_functions_travel(people: pd.DataFrame, by_function: tyrex.Explainer) -> None:
+    adviser = by_function.adviser(method="nn")
+    ds = ray.data.from_pandas(people.head(100)).repartition(3)
+    found = answers(tyrex.ray.explain(ds, adviser, key="id", workers=2))
+    assert same(found, alone(adviser, people.head(100)))
+
+
+def test_answers_that_ray_wrote_are_recorded(
+    people: pd.DataFrame, explainer: tyrex.Explainer, tmp_path: Path
+) -> None:
+    ds = ray.data.from_pandas(people.head(400)).repartition(5)
+    adviser = explainer.adviser(method="min-cost", promises=True)
+    given = tyrex.ray.explain(ds, adviser, key="id", workers=2).materialize()
+    given.write_parquet(str(tmp_path / "answers"))
+    found = answers(given)["status"].to_pylist().count("found")
+    recorded = tyrex.ledger.record(tmp_path / "a.db", tmp_path / "answers", subject="id")
+    assert (recorded.answers, recorded.recorded) == (400, found) and found > 20
+    assert is_sound(tmp_path / "a.db")
 
 
 def test_a_bad_row_is_a_row_or_ends_the_job(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyspark
 import pytest
-from conftest import Killer, alone, same, workers
+from conftest import Killer, Watched, alone, is_sound, same, threads_of, workers
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import lit
 
 import tyrex
 import tyrex.spark
@@ -114,6 +116,56 @@ def test_a_worker_that_is_killed_costs_no_answer(
     assert len(killer.seen - {killer.killed}) >= 2
     assert sorted(found["id"].to_pylist()) == list(range(3000))
     assert same(found, alone(adviser, people))
+
+
+def test_a_worker_that_is_killed_costs_no_retrained_model(
+    spark: SparkSession, explainer: tyrex.Explainer
+) -> None:
+    question = {"change": "bootstrap", "seed": 3, "epochs": 400}
+    with Killer(is_worker) as killer:
+        made = tyrex.spark.retrain_ensemble(spark, explainer, 12, **question)
+    assert killer.killed is not None and killer.killed not in workers(is_worker)
+    print(f"killed {killer.killed} of {sorted(killer.seen)}; {len(made)} models")
+    alone = tyrex.retrain(explainer, 12, **question)
+    assert made._native.contents()[1:] == alone._native.contents()[1:]
+
+
+def test_a_worker_unpacks_once_and_has_one_thread(
+    df: DataFrame, explainer: tyrex.Explainer, tmp_path: Path
+) -> None:
+    gauge = Watched(explainer, k=10)
+    gauge.log = str(tmp_path / "unpacked")
+    # Spark may end workers that wait, so the answers are made in one job.
+    assert answers(tyrex.spark.stability(df.repartition(24), gauge, key="id")).num_rows == 3000
+    unpacked = Path(gauge.log).read_text().split()
+    assert len(unpacked) == len(set(unpacked)) >= 2, unpacked
+    alive = [process for process in workers(is_worker) if str(process) in unpacked]
+    assert alive and all(threads_of(process) == 1 for process in alive)
+
+
+def test_functions_travel(df: DataFrame, by_function: tyrex.Explainer) -> None:
+    adviser = by_function.adviser(method="nn")
+    some = df.where("id < 100").repartition(3)
+    rows = some.toPandas().sort_values("id")
+    assert same(answers(tyrex.spark.explain(some, adviser, key="id")), alone(adviser, rows))
+
+
+def test_answers_that_spark_wrote_are_recorded(
+    df: DataFrame, explainer: tyrex.Explainer, tmp_path: Path
+) -> None:
+    adviser = explainer.adviser(method="min-cost", promises=True)
+    rows = df.where("id < 400").withColumn("night", lit("2026-11-19").cast("date"))
+    given = tyrex.spark.explain(rows.repartition(5), adviser, key=["id", "night"])
+    given.write.partitionBy("night").parquet(str(tmp_path / "answers"))
+    found = given.where("status = 'found'").count()
+    ledger = tmp_path / "advice.db"
+    first = tyrex.ledger.record(ledger, tmp_path / "answers", subject="id")
+    assert (first.answers, first.recorded) == (400, found) and found > 20
+    # Another run of the same job has the same promises.
+    given.repartition(2).write.parquet(str(tmp_path / "again"))
+    again = tyrex.ledger.record(ledger, tmp_path / "again", subject="id")
+    assert (again.recorded, again.already, again.head) == (0, found, first.head)
+    assert is_sound(ledger)
 
 
 def test_a_bad_row_is_a_row_or_ends_the_job(

@@ -225,6 +225,13 @@ def test_a_bad_row_is_a_row(explainer: tyrex.Explainer, features: pd.DataFrame) 
     assert {**found[3], "seconds": 0, "row": 0} == {**alone, "seconds": 0}
     with pytest.raises(tyrex.DataError, match="row 1, column `age`"):
         list(explainer.explain_batches(rows, method="min-cost", on_error="raise"))
+    keyed = rows.assign(id=[f"person {number}" for number in range(6)], night=pd.Timestamp(0))
+    with pytest.raises(tyrex.DataError, match=r"id person 1, night 1970.*column `age`"):
+        list(
+            explainer.explain_batches(
+                keyed, method="min-cost", on_error="raise", key=["id", "night"]
+            )
+        )
 
 
 def test_misuse_is_said_before_the_work(
@@ -286,6 +293,143 @@ def test_memory_does_not_grow_with_the_rows(
     assert peak(12) <= short + 1_000_000
     assert tracemalloc.get_traced_memory()[1] <= before + 1_000_000
     tracemalloc.stop()
+
+
+def test_the_memory_of_the_process_does_not_grow_with_the_rows() -> None:
+    """An adviser's, which the system counts: the memory of pyarrow is not all of it."""
+    program = """
+import resource, tyrex, pyarrow as pa
+tyrex.set_threads(1)
+german = tyrex.datasets.load_german()
+explainer = tyrex.Explainer.train(german, hidden=[8], epochs=5, early_stopping=None)
+adviser = explainer.adviser(method="min-cost", certify=tyrex.retrain(explainer, 20), promises=True)
+rows = pa.Table.from_pandas(german.to_pandas().drop(columns="class"), preserve_index=False)
+peaks = []
+for round in range(6):
+    for batch in adviser.explain_batches(iter([rows] * 2)):
+        pass
+    peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(*peaks)
+"""
+    said = subprocess.run(
+        [sys.executable, "-c", program], check=True, stdout=subprocess.PIPE, text=True
+    ).stdout
+    peaks = [int(word) for word in said.split()]
+    # Kilobytes: 4000 rows, then 8000 more, whose answers and certificates take some ten megabytes.
+    assert peaks[-1] - peaks[1] < 4000, peaks
+
+
+def test_an_explainer_of_files_travels_without_them(
+    tmp_path: Any, promising: tyrex.Explainer, people: pa.Table
+) -> None:
+    german = tyrex.datasets.load_german()
+    promising.to_onnx(tmp_path / "model.onnx")
+    promising.schema.save(tmp_path / "schema.toml")
+    for name in ("rows.csv", "rows.parquet"):
+        german.to_pandas().to_csv(tmp_path / "rows.csv", index=False)
+        german.to_pandas().to_parquet(tmp_path / "rows.parquet", index=False)
+        own = tyrex.Explainer(
+            tmp_path / "model.onnx", str(tmp_path / name), tmp_path / "schema.toml", label="class"
+        )
+        expected = answers(own.adviser(method="trex-nn", tau=0.6), people)
+        for file in ("rows.csv", "rows.parquet"):
+            (tmp_path / file).unlink()
+        other = pickle.loads(pickle.dumps(own))
+        assert answers(other.adviser(method="trex-nn", tau=0.6), people).equals(expected)
+        assert other.data.names == own.data.names and other.schema == own.schema
+
+
+def test_a_data_set_that_is_not_in_the_package_travels_with_its_rows() -> None:
+    german = tyrex.datasets.load_german()
+    native = german._native
+    schema, table, split = native.schema, native.table(), native.own_split()
+    assert split is not None
+    own = tyrex.datasets._restored("own", "product", schema, table, split)
+    content = pickle.dumps(own)
+    other = pickle.loads(content)
+    assert b"A11" in content or b"checking_status" in content
+    assert (other.name, other.train, other.test) == ("own", german.train, german.test)
+    assert other.to_pandas().equals(german.to_pandas())
+    trained = [tyrex.Explainer.train(rows, hidden=[4], epochs=2) for rows in (german, other)]
+    assert trained[0].fingerprint == trained[1].fingerprint
+    # A data set of the package is a name.
+    assert len(pickle.dumps(german)) < 200
+
+
+def test_a_split_file_cannot_travel(tmp_path: Any, promising: tyrex.Explainer) -> None:
+    (tmp_path / "split.csv").write_text("row,split\n0,train\n1,test\n")
+    toml = promising.schema.to_toml() + '\n[split]\nfile = "split.csv"\n'
+    (tmp_path / "schema.toml").write_text(toml)
+    rows = tyrex.datasets.load_german().to_pandas()
+    own = tyrex.Explainer(promising.to_onnx(), rows, tmp_path / "schema.toml", label="class")
+    with pytest.raises(tyrex.SchemaError, match="split by a column"):
+        pickle.dumps(own)
+
+
+def test_the_columns_are_known_without_retraining(
+    promising: tyrex.Explainer, adviser: tyrex.Adviser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = adviser.answer_schema()
+    promised = promising.adviser(method="min-cost", promises=True, norm="l2").answer_schema()
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("the question was prepared")
+
+    monkeypatch.setattr(tyrex.Adviser, "__init__", refuse)
+    assert promising.answer_schema().equals(expected)
+    own = promising.answer_schema(method="min-cost", promises=True, norm="l2", holds=3)
+    assert own.equals(promised)
+
+
+def test_promises_are_the_same_in_every_task(explainer: tyrex.Explainer) -> None:
+    with pytest.raises(tyrex.ParameterError, match="max_seconds"):
+        explainer.adviser(method="min-cost", promises=True, max_seconds=1.0)
+    with pytest.raises(tyrex.ParameterError, match="max_seconds"):
+        explainer.answer_schema(method="min-cost", promises=True, max_seconds=1.0)
+    assert explainer.adviser(method="min-cost", max_seconds=1.0)
+
+
+def test_promises_of_an_adviser_that_lives_for_long_begin_when_it_is_renewed(
+    explainer: tyrex.Explainer, people: pa.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adviser = explainer.adviser(method="min-cost", promises=True, holds=2)
+
+    def ends(own: tyrex.Adviser) -> set[str]:
+        return set(filter(None, answers(own, people)["holds_until"].to_pylist()))
+
+    first = ends(adviser)
+    monkeypatch.setattr(tyrex.batches, "_until", lambda days: f"2040-01-0{days}T00:00:00Z")
+    assert ends(adviser) == ends(pickle.loads(pickle.dumps(adviser))) == first
+    adviser.renew()
+    assert ends(adviser) == ends(pickle.loads(pickle.dumps(adviser))) == {"2040-01-02T00:00:00Z"}
+    other = explainer.adviser(method="min-cost")
+    other.renew()
+    assert "holds_until" not in answers(other, people).schema.names
+
+
+def test_a_row_that_a_function_cannot_take_is_a_row_with_an_error() -> None:
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"a": rng.normal(size=60), "b": rng.normal(size=60)})
+
+    def function(own: pd.DataFrame) -> Any:
+        if (own["b"] > 50).any():
+            raise ValueError("no such row")
+        return 1 / (1 + np.exp(-3 * own["a"]))
+
+    explainer = tyrex.Explainer(function, rows)
+    adviser = explainer.adviser(method="nn")
+    expected = answers(adviser, pa.Table.from_pandas(rows.assign(id=range(60)))).to_pylist()
+    wrong = rows.assign(id=range(60)).copy()
+    wrong.loc[[7, 8, 41], "b"] = 99.0
+    table = pa.Table.from_pandas(wrong, preserve_index=False)
+    found = answers(adviser, table).to_pylist()
+    for number, (line, other) in enumerate(zip(found, expected)):
+        if number in (7, 8, 41):
+            assert (line["status"], line["error"]) == ("error", "ValueError: no such row")
+        else:
+            assert line == other
+    with pytest.raises(tyrex.DataError, match="rows: id 7, ValueError: no such row"):
+        answers(adviser, table, on_error="raise")
 
 
 def test_nothing_is_imported_unasked() -> None:

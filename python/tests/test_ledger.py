@@ -90,3 +90,38 @@ def test_what_cannot_be_recorded_is_refused(
         tyrex.ledger.record(ledger, tmp_path / "plain.parquet", subject="customer")
     with pytest.raises(tyrex.ParameterError, match="protocol"):
         explainer.adviser(method="min-cost", protocol="paper", promises=True)
+
+
+def test_partitions_with_columns_of_other_types_are_recorded(
+    tmp_path: Path, explainer: tyrex.Explainer, features: pd.DataFrame
+) -> None:
+    """Folders as `partitionBy` of Spark makes them; dates, times, decimals and lists beside the
+    columns that a promise needs."""
+    when = pd.Timestamp("2026-11-19 03:00")
+    customers = [f"customer {number}" for number in range(60)]
+    rows = features.head(60).assign(customer=customers, at=when, night=when.date())
+    adviser = explainer.adviser(method="min-cost", promises=True)
+    key = ["customer", "night", "at"]
+    table = pa.Table.from_batches(list(adviser.explain_batches(rows, key=key)))
+    assert str(table.schema.field("night").type) == "date32[day]"
+    table = table.append_column("many", pa.array([[1, 2]] * 60))
+    table = table.append_column("amount", pa.array([1] * 60, pa.decimal128(9, 2)))
+    for number, night in enumerate(["2026-11-18", "2026-11-19"]):
+        folder = tmp_path / "answers" / f"night={night}"
+        folder.mkdir(parents=True)
+        pq.write_table(table.slice(30 * number, 30), folder / "part-0.snappy.parquet")
+    found = sum(status == "found" for status in table["status"].to_pylist())
+    recorded = tyrex.ledger.record(tmp_path / "a.db", tmp_path / "answers", subject="customer")
+    assert (recorded.answers, recorded.recorded) == (60, found) and found > 5
+    said = output_of(
+        *(built("tyrex"), "ledger", "record", str(tmp_path / "answers")),
+        *("--subject-column", "customer", "--ledger", str(tmp_path / "a.db"), "--json"),
+    )
+    assert json.loads(said)["already"] == found
+
+
+def test_no_ledger_is_made_for_files_that_cannot_be_recorded(tmp_path: Path) -> None:
+    (tmp_path / "other.csv").write_text("customer\n1\n")
+    with pytest.raises(tyrex.DataError, match="promises=True"):
+        tyrex.ledger.record(tmp_path / "a.db", tmp_path / "other.csv", subject="customer")
+    assert not (tmp_path / "a.db").exists()

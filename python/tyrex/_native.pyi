@@ -49,11 +49,15 @@ class Batchwise:
         model's likeness to them, in place of models retrained now. `promises` are the end, `for-good`
         or a time, and the salt, if answers carry promises.
         """
-    def answer(self, /, batch: Batch, first: SupportsIndex | None = None, strict: bool = False) -> Batch:
+    def answer(self, /, batch: Batch, first: SupportsIndex | None = None) -> Batch:
         """
         The lines of the rows of a batch, in their order. `first` is the number of the first row;
-        without it rows have no numbers. A row that cannot be read has a line that says so, or is an
-        error if `strict`.
+        without it rows have no numbers. The line of a row that cannot be read says so.
+        """
+    @staticmethod
+    def answer_columns(explainer: Explainer, options: str, training: str | None = None, ensemble: Ensemble | None = None, promises: bool = False) -> Batch:
+        """
+        The columns of the answers to a question: a batch without rows.
         """
     @staticmethod
     def auditor(explainer: Explainer, options: str, ensemble: Ensemble | None = None) -> Batchwise:
@@ -74,6 +78,10 @@ class Batchwise:
     def question(self, /) -> str:
         """
         The question, with its promise and its method, as JSON.
+        """
+    def renew(self, /, until: str) -> None:
+        """
+        Sets the end of the promises that answers carry from here on: `for-good` or a time.
         """
     def schema(self, /) -> Batch:
         """
@@ -105,6 +113,16 @@ class Data:
     def named(name: str, variant: str = "product", data_dir: str | PathLike[str] | None = None) -> Data:
         """
         A data set of the catalogue, with its own split: `product` or `reference`.
+        """
+    @staticmethod
+    def of_parts(table: Table, schema: Schema, split: tuple[SupportsGetItem[int, SupportsIndex], SupportsGetItem[int, SupportsIndex]] | None) -> Data:
+        """
+        A data set from its parts: the rows of the table that train and those that test, or the split
+        of the schema.
+        """
+    def own_split(self, /) -> tuple[list[int], list[int]] | None:
+        """
+        The split for `of_parts`.
         """
     @property
     def schema(self, /) -> Schema:
@@ -462,9 +480,23 @@ class Table:
         The names of the columns.
         """
     @staticmethod
+    def of_csv(source: str | PathLike[str], content: SupportsGetItem[int, SupportsIndex]) -> Table:
+        """
+        A table from the CSV that `to_csv` gives; `source` names it in errors.
+        """
+    @staticmethod
     def read(path: str | PathLike[str]) -> Table:
         """
         Reads a file: .csv, .jsonl, .ndjson or .parquet.
+        """
+    @property
+    def source(self, /) -> str:
+        """
+        The file that it was read from, or another name.
+        """
+    def to_csv(self, /) -> bytes:
+        """
+        The cells as they are, as CSV.
         """
 
 def change_words(feature: str, before: str | SupportsFloat | SupportsIndex | None, after: str | SupportsFloat | SupportsIndex | None, unit: str | None = None) -> dict[str, str]:

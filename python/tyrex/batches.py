@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .explainer import Explainer
     from .robustness import Ensemble
 
+
 class Promises(NamedTuple):
     """The terms of recorded promises: the days that they hold (None for no end), until when, and
     the salt of their ids. docs/scale.md says what the salt is for."""

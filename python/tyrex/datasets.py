@@ -98,7 +98,10 @@ class Dataset:
             return (Dataset, (self.name, self.variant))
         # Another machine may not have its files.
         native = self._native
-        return (_restored, (self.name, self.variant, native.schema, native.table(), native.own_split()))
+        return (
+            _restored,
+            (self.name, self.variant, native.schema, native.table(), native.own_split()),
+        )
 
     def __repr__(self) -> str:
         return (

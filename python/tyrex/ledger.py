@@ -40,9 +40,9 @@ def record(
 
     `ledger` is a file, created if there is none, or the URL of a PostgreSQL database. `files` are
     Parquet, CSV or JSON lines: one, several, a folder that Spark or Ray wrote, with the folders of
-    its partitions, or a pattern such as `"answers/*.parquet"`. The answers are those of an adviser with `promises=True`, and `subject`
-    is the column that names the subject of each. In any order and any number of times, every
-    promise is recorded once.
+    its partitions, or a pattern such as `"answers/*.parquet"`. The answers are those of an adviser
+    with `promises=True`, and `subject` is the column that names the subject of each. In any order
+    and any number of times, every promise is recorded once.
     """
     given = [files] if isinstance(files, (str, os.PathLike)) else files
     paths = [path for each in given for path in _found(os.fspath(each))]

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from mlflow.models import ModelSignature
 
 need("mlflow", "for tyrex.mlflow", install="tyrex[mlflow]")
-# MLflow needs it, so it is there.
-import cloudpickle  # noqa: E402
+# MLflow brings it.
+cloudpickle: Any = need("cloudpickle", "for tyrex.mlflow", install="tyrex[mlflow]")
 
 __all__ = ["load_model", "log_model", "save_model"]
 
@@ -230,8 +230,8 @@ def _write(own: Adviser, folder: Path, key: list[str]) -> None:
 def _read(folder: Path) -> tuple[Adviser, list[str]]:
     document = json.loads((folder / "question.json").read_text(encoding="utf-8"))
     promise = json.loads((folder / "promise.json").read_text(encoding="utf-8"))
-    with (folder / "explainer.pickle").open("rb") as file:
-        explainer = _Unpickler(file, folder).load()
+    with (folder / "explainer.pickle").open("rb") as pickled:
+        explainer = _Unpickler(pickled, folder).load()
     given = folder / "ensemble"
     ensemble = Ensemble.load(explainer, given) if given.exists() else None
     sets: dict[str, list[bytes]] = {}
@@ -252,7 +252,7 @@ def _read(folder: Path) -> tuple[Adviser, list[str]]:
     return own, document["key"]
 
 
-class _Pickler(cloudpickle.Pickler):
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     """Pickles an explainer, with the file of its model and its rows as files beside the pickle."""
 
     def __init__(self, file: BinaryIO, folder: Path, model: Any) -> None:

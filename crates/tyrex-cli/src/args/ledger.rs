@@ -151,7 +151,7 @@ pub struct LedgerVerifyArgs {
 /// Arguments of `ledger record`.
 #[derive(Debug, clap::Args)]
 pub struct LedgerRecordArgs {
-    /// Files of answers: .parquet, .csv, .jsonl or .ndjson
+    /// Files of answers: .parquet, .csv, .jsonl or .ndjson; or folders of Parquet files
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
     /// Column that names the subject of each promise

@@ -10,6 +10,7 @@ use tyrex::data::{Column, Table};
 use tyrex_ledger::ledger::{AnswerFiles, Error, Filter, Ledger, NewPromise, RecordedAnswers, Uuid};
 
 use crate::book::ledger;
+use crate::common::postgres::Server;
 use crate::common::promise;
 
 const NAMES: [&str; 7] =
@@ -159,4 +160,127 @@ fn the_id_depends_on_all_that_was_promised() {
     let without = Table::new("answers", columns.collect()).unwrap();
     let error = NewPromise::of_answers(&without, "customer").unwrap_err().to_string();
     assert!(error.contains("promises=True"), "{error}");
+}
+
+#[tokio::test]
+async fn folders_of_engines_are_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let night = folder.path().join("answers/night=2026-11-19");
+    std::fs::create_dir_all(&night).unwrap();
+    std::fs::create_dir_all(folder.path().join("answers/_temporary")).unwrap();
+    write(&night, "part-0.parquet", &answers(0..40));
+    write(&folder.path().join("answers"), "part-1.parquet", &answers(40..70));
+    write(&folder.path().join("answers/_temporary"), "part-2.parquet", &answers(70..80));
+    write(&night, ".part-3.parquet", &answers(80..90));
+    std::fs::write(folder.path().join("answers/_SUCCESS"), "").unwrap();
+    let own = AnswerFiles::check(&[folder.path().join("answers")], "customer").unwrap();
+    assert_eq!((own.files().len(), own.rows()), (2, Some(70)));
+    let ledger = ledger(&folder).await;
+    let all = ledger.record_answers(&own, |_| ControlFlow::Continue(())).await.unwrap();
+    assert_eq!(all.answers, 70);
+    let error = AnswerFiles::check(&[&night], "client").unwrap_err().to_string();
+    assert!(error.contains("no column `client`"), "{error}");
+    let error = AnswerFiles::check(&[folder.path().join("answers/_temporary/none")], "customer");
+    assert!(matches!(error, Err(Error::Library(tyrex::Error::Io { .. }))), "{error:?}");
+    let empty = tempfile::tempdir().unwrap();
+    let error = AnswerFiles::check(&[empty.path()], "customer").unwrap_err().to_string();
+    assert!(error.contains("found no file"), "{error}");
+}
+
+#[tokio::test]
+async fn work_that_is_stopped_goes_on_where_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let part = write(folder.path(), "many.parquet", &answers(0..20_000));
+    let own = AnswerFiles::check(&[&part], "customer").unwrap();
+    let ledger = ledger(&folder).await;
+    let first = ledger.record_answers(&own, |_| ControlFlow::Break(())).await.unwrap();
+    assert!(first.answers < 20_000 && first.recorded > 0);
+    assert_eq!(ledger.head().await.unwrap().count, first.recorded);
+    let rest = ledger.record_answers(&own, |_| ControlFlow::Continue(())).await.unwrap();
+    assert_eq!((rest.answers, rest.already), (20_000, first.recorded));
+    assert!(ledger.verify(None).await.unwrap().is_sound());
+}
+
+#[test]
+fn a_column_that_is_repeated_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("twice.csv");
+    let text = String::from_utf8(answers(1..3).to_csv()).unwrap();
+    // Every line gets the subject twice.
+    let twice = |line: &str| format!("{},{line}\n", line.split(',').next().unwrap());
+    std::fs::write(&path, text.lines().map(twice).collect::<String>()).unwrap();
+    let error = AnswerFiles::check(&[&path], "customer").unwrap_err().to_string();
+    assert!(error.contains("several columns `customer`"), "{error}");
+}
+
+#[tokio::test]
+async fn open_promises_are_those_of_the_list() {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = ledger(&folder).await;
+    let mut promises: Vec<NewPromise> =
+        (0..600).map(|number| promise(&format!("person {number}"), number)).collect();
+    for each in promises.iter_mut().step_by(7) {
+        each.holds_until = Some("2020-01-02T03:04:05Z".parse().unwrap());
+    }
+    ledger.record(&promises).await.unwrap();
+    for each in promises.iter().step_by(5) {
+        ledger.close(each.id, Closing::Fulfilled).await.unwrap();
+    }
+    for number in (0..600).step_by(11) {
+        ledger.forget(&format!("person {number}")).await.unwrap();
+    }
+    let open = Filter { status: Some(Status::Open), ..Filter::default() };
+    let open = ledger.list(&open).await.unwrap();
+    let expected = (0..600).filter(|number| [5, 7, 11].iter().all(|by| number % by != 0));
+    assert_eq!(open.len(), expected.count());
+    assert_eq!(ledger.open_promises().await.unwrap(), open);
+}
+
+#[tokio::test]
+async fn a_promise_that_comes_twice_at_once_is_recorded_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = ledger(&folder).await;
+    let mut promises: Vec<NewPromise> =
+        (0..700).map(|number| promise(&format!("person {number}"), number)).collect();
+    // Near, and in another statement.
+    promises.push(promises[699].clone());
+    promises.push(promises[3].clone());
+    let recorded = ledger.record(&promises).await.unwrap();
+    let already: Vec<bool> = recorded.iter().map(|each| each.already).collect();
+    assert_eq!(already, [vec![false; 700], vec![true; 2]].concat());
+    assert_eq!((recorded[700].sequence, recorded[701].sequence), (700, 4));
+    assert_eq!(recorded[701].hash, recorded[3].hash);
+    let mut other = promise("somebody", 1);
+    other.id = Uuid::from_u128(7);
+    let mut same = promise("somebody else", 1);
+    same.id = other.id;
+    let error = ledger.record(&[other, same]).await.unwrap_err();
+    assert!(matches!(error, Error::Taken(_)), "{error}");
+    let verification = ledger.verify(None).await.unwrap();
+    assert!(verification.is_sound() && verification.entries == 700);
+}
+
+#[test]
+fn answers_are_recorded_in_postgres() {
+    let Some(server) = Server::of("answers_are_recorded_in_postgres") else { return };
+    let work = async {
+        let folder = tempfile::tempdir().unwrap();
+        let parts = [
+            write(folder.path(), "a.parquet", &answers(0..900)),
+            write(folder.path(), "b.parquet", &answers(800..1500)),
+        ];
+        let url = server.database("tyrex_answers").await;
+        let ledger = Ledger::new(Database::open(&url).await.unwrap());
+        let first = recorded(&ledger, &[&parts[0], &parts[1]]).await;
+        let again = recorded(&ledger, &[&parts[1], &parts[0]]).await;
+        assert_eq!((again.recorded, again.already), (0, first.recorded + first.already));
+        let verification = ledger.verify(None).await.unwrap();
+        assert!(verification.is_sound() && verification.promises == first.recorded);
+        // The same promises as in a file.
+        let file = self::ledger(&folder).await;
+        recorded(&file, &[&parts[0], &parts[1]]).await;
+        assert_eq!(ids(&ledger).await, ids(&file).await);
+        assert_eq!(ledger.open_promises().await.unwrap().len() as u64, first.recorded);
+    };
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work);
 }

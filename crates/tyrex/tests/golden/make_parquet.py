@@ -55,3 +55,14 @@ pyarrow.parquet.write_table(
     pyarrow.table({"day": pyarrow.array([0, 1], pyarrow.date32())}), HERE / "pyarrow_date.parquet"
 )
 pyarrow.parquet.write_table(pyarrow.table({"many": [[1, 2], [3]]}), HERE / "pyarrow_list.parquet")
+
+# A few kilobytes that decompress to 256 MiB, and a page that gzip makes small.
+plain = {"use_dictionary": False, "data_page_size": 1 << 30, "write_statistics": False}
+for name, codec, cell, rows in [("large", "zstd", 32 << 20, 8), ("gzip", "gzip", 1 << 20, 2)]:
+    pyarrow.parquet.write_table(
+        pyarrow.table({"job": ["a" * cell] * rows}),
+        HERE / f"pyarrow_{name}_page.parquet",
+        compression=codec,
+        store_schema=False,
+        **plain,
+    )

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tyrex::counterfactual::{Norm, Protocol};
 use tyrex::data::schema::Split;
@@ -17,7 +18,7 @@ use tyrex::model::files::{
 };
 use tyrex::model::train::OutputLayer;
 use tyrex::model::trees::Comparison;
-use tyrex::model::{Mlp, Model, TrainParams};
+use tyrex::model::{Fingerprint, Mlp, Model, TrainParams};
 use tyrex::{Error, Points, Seed};
 
 use crate::support::{advise, branch, forest, german, leaf};
@@ -526,6 +527,45 @@ fn a_black_box_is_explained_by_its_answers_alone() {
     assert!(error.contains("trex-i needs gradients"), "{error}");
     let error = opaque.retraining().params().unwrap_err().to_string();
     assert!(error.contains("black boxes"), "{error}");
+}
+
+/// A network whose fingerprint counts how often it is computed.
+struct Counted {
+    network: Mlp,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Model for Counted {
+    fn dim(&self) -> usize {
+        self.network.dim()
+    }
+
+    fn score_into(&self, points: &Points, scores: &mut [f32]) {
+        self.network.score_into(points, scores);
+    }
+
+    fn identity(&self) -> Option<Fingerprint> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.network.identity()
+    }
+}
+
+#[test]
+fn a_fingerprint_is_computed_once() {
+    let known = trained(0);
+    let asked = Arc::new(AtomicUsize::new(0));
+    let network = known.model().network().unwrap().clone();
+    let model = Counted { network, asked: Arc::clone(&asked) };
+    let own =
+        Explainer::with_black_box(known.reference().clone(), |_| Ok(Arc::new(model))).unwrap();
+    let rows = &own.applicants().rejected(Part::Test)[..3];
+    let request = request("trex-nn");
+    let advice = advise(&own, &request, rows, |_| ControlFlow::Continue(())).unwrap();
+    for _ in 0..3 {
+        AdviceFile::new(&own, &request).table(&advice, None).unwrap();
+        assert_eq!(own.clone().fingerprint(), known.fingerprint());
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
 }
 
 #[test]

@@ -267,3 +267,74 @@ fn many_equal_names_are_limited() {
     let columns = (0..10_001).map(|place| Column::new(place.to_string())).collect();
     assert!(Table::new("wide", columns).unwrap_err().to_string().contains("10001 columns"));
 }
+
+/// The file of a text, with another uncompressed size in the header of its first page, which has at
+/// least a mebibyte: the size takes four bytes then.
+fn with_declared_page(content: &[u8], size: u32) -> Vec<u8> {
+    let mut content = content.to_vec();
+    // The magic number, the type of the page, then the field of the size.
+    assert_eq!((&content[..5], content[6]), (&b"PAR1\x15"[..], 0x15));
+    assert_eq!(content[7..11].iter().map(|byte| byte >> 7).collect::<Vec<_>>(), [1, 1, 1, 0]);
+    for (place, byte) in content[7..11].iter_mut().enumerate() {
+        let more = if place < 3 { 0x80 } else { 0 };
+        *byte = ((2 * size) >> (7 * place)) as u8 & 0x7f | more;
+    }
+    content
+}
+
+/// The most memory that this process had, in bytes.
+#[cfg(target_os = "linux")]
+fn peak() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
+    1024 * line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()
+}
+
+#[test]
+#[cfg(all(target_os = "linux", feature = "parquet-codecs"))]
+fn pages_that_are_too_large_are_refused_before_memory_is_allocated() {
+    let folder = tempfile::tempdir().unwrap();
+    let snappy = folder.path().join("snappy.parquet");
+    table(&[("job", &[&"a".repeat(2 << 20)])]).write(&snappy, Overwrite::Refuse).unwrap();
+    let sound = fs::read(&snappy).unwrap();
+    assert_eq!(Table::from_bytes(&snappy, sound.clone()).unwrap().rows(), 1);
+    let zstd = fs::read(golden("parquet/pyarrow_large_page.parquet")).unwrap();
+    let before = peak();
+    for (content, words) in [
+        // The page declares 120 MiB and has two.
+        (with_declared_page(&sound, 120 << 20), "a page of column `job` has 125829120 bytes"),
+        // The page has 256 MiB.
+        (zstd, "a page of column `job` has 268435494 bytes"),
+    ] {
+        let error = Table::from_bytes(&snappy, content).unwrap_err().to_string();
+        assert!(error.contains(words) && error.contains("at most 64 MiB"), "{error}");
+    }
+    assert!(peak() - before < 60 << 20, "{before} {}", peak());
+}
+
+#[test]
+#[cfg(feature = "parquet-codecs")]
+fn a_page_in_gzip_has_as_many_bytes_as_it_declares() {
+    let gzip = fs::read(golden("parquet/pyarrow_gzip_page.parquet")).unwrap();
+    let path = Path::new("page.parquet");
+    assert_eq!(Table::from_bytes(path, gzip.clone()).unwrap().rows(), 2);
+    for (size, words) in [(1 << 20, "has more bytes"), (4 << 20, "has 2097166 bytes")] {
+        let error = Table::from_bytes(path, with_declared_page(&gzip, size)).unwrap_err();
+        assert!(error.to_string().contains(words), "{error}");
+    }
+}
+
+#[test]
+fn a_dictionary_has_as_many_values_as_it_declares() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table.parquet");
+    table(&[("job", &["clerk", "baker"])]).write(&path, Overwrite::Refuse).unwrap();
+    let content = fs::read(&path).unwrap();
+    // The first page is the dictionary; its header (field 7, a struct) begins with the number of
+    // values, 2.
+    let at = content.windows(4).position(|own| own == [0x4c, 0x15, 0x04, 0x15]).unwrap();
+    let mut many = content;
+    many[at + 2] = 0x7e;
+    let error = Table::from_bytes(&path, many).unwrap_err().to_string();
+    assert!(error.contains("a dictionary has fewer values than it declares"), "{error}");
+}

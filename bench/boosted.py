@@ -5,6 +5,7 @@ A folder that every engine reads:
 - `model.json`: the model to be explained, as XGBoost writes it.
 - `retrained-N.json`: models of the same parameters, each from another seed and from rows drawn with
   replacement; only the driver looks at them, to judge.
+- `search-N.json`: models made in the same way, for a task whose method searches over models.
 - `rows.bin`: the training rows and their labels, `factuals.bin`: test rows that the model rejects
   rightly. Both in the format of rows.py, each column divided by its standard deviation in the
   training rows, so that L1 is a sum of standard deviations.
@@ -51,13 +52,14 @@ def make(folder, forest, limit, progress):
     columns = chosen(x, y, forest.columns)
     width = np.where(x.std(axis=0) > 0, x.std(axis=0), 1)[columns]
     x, test_x = ((part[:, columns] / width).astype(np.float32) for part in (x, test_x))
+    names = ["model", *(f"retrained-{number + 1}" for number in range(RETRAINED))]
+    names += [f"search-{number + 1}" for number in range(forest.search)]
     trained = dict(n_estimators=forest.trees, max_depth=forest.depth, learning_rate=RATE, n_jobs=1)
     rng = np.random.default_rng(0)
-    for number in range(RETRAINED + 1):
-        progress(f"training boosted model {number + 1} of {RETRAINED + 1}")
+    for number, name in enumerate(names):
+        progress(f"training boosted model {number + 1} of {len(names)}")
         drawn = slice(None) if number == 0 else rng.integers(len(x), size=len(x))
         model = xgboost.XGBClassifier(random_state=number, **trained).fit(x[drawn], y[drawn])
-        name = "model" if number == 0 else f"retrained-{number}"
         model.save_model(folder / f"{name}.json")
         if number == 0:
             rejected = (score(model, test_x) < 0.5) & (test_y < 0.5)

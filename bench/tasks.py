@@ -27,6 +27,8 @@ class Forest:
     depth: int
     columns: int
     factuals: int
+    search: int = 0
+    """Further models, for a method that searches over them."""
 
 
 @dataclass(frozen=True)
@@ -219,6 +221,27 @@ TASKS = {
             columns=("found", "median_ms", "cost_l1", "changed", "validity"),
             limit=30e-3,
             forest=Forest(trees=300, depth=6, columns=39, factuals=50),
+            on_request=True,
+            rounds=3,
+        ),
+        Task(
+            name="tree-stable",
+            title="trex-o on 300 boosted trees of depth 6 on 39 columns, L1 (tyrex alone)",
+            unit="factual",
+            subcommand="tree-trex-o",
+            columns=("found", "median_ms", "cost_l1", "changed", "validity"),
+            forest=Forest(trees=300, depth=6, columns=39, factuals=50),
+            on_request=True,
+            rounds=3,
+        ),
+        Task(
+            name="tree-promise",
+            title="trex-e over 20 retrained models, 300 boosted trees of depth 6 on 39 columns, L1 "
+            "(tyrex alone)",
+            unit="factual",
+            subcommand="tree-trex-e",
+            columns=("found", "median_ms", "cost_l1", "changed", "validity"),
+            forest=Forest(trees=300, depth=6, columns=39, factuals=50, search=20),
             on_request=True,
             rounds=3,
         ),

@@ -108,6 +108,8 @@ class Protocol(unittest.TestCase):
             "tree-advice": ["dice", "nice", "treecf-exact", "treecf"],
             "tree-proof": ["treecf-exact"],
             "tree-wide": ["treecf"],
+            "tree-stable": [],
+            "tree-promise": [],
             "tree-score": ["lightgbm", "onnxruntime", "xgboost"],
         }.items():
             self.assertEqual(list(engines.peers(task)), expected)
@@ -120,8 +122,8 @@ class Protocol(unittest.TestCase):
         self.assertEqual(engines.interpreter("torch-bmm"), sys.executable)
         for task in TASKS.values():
             own = any(map(engines.own_environment, engines.peers(task.name)))
-            # The models of tree-score take long to train.
-            self.assertEqual(task.on_request, own or task.name == "tree-score", task.name)
+            # Boosted models take long to train.
+            self.assertEqual(task.on_request, own or task.forest is not None, task.name)
 
 
 class Report(unittest.TestCase):
@@ -259,9 +261,12 @@ class Searches(unittest.TestCase):
 
 class Trees(unittest.TestCase):
     def test_a_model_is_trained_and_its_counterfactuals_are_judged(self):
-        forest = Forest(trees=5, depth=2, columns=3, factuals=4)
+        forest = Forest(trees=5, depth=2, columns=3, factuals=4, search=2)
         with tempfile.TemporaryDirectory() as folder:
             made = boosted.make(Path(folder), forest, 400, lambda text: None)
+            searched = {path.read_bytes() for path in Path(folder).glob("search-*.json")}
+            judges = {path.read_bytes() for path in Path(folder).glob("retrained-*.json")}
+        self.assertEqual((len(searched), searched & judges), (2, set()))
         self.assertEqual(made.factuals.shape, (4, 3))
         self.assertFalse(made.accepts(made.factuals).any())
         np.testing.assert_allclose(made.x.std(axis=0), 1, rtol=1e-3)

@@ -79,6 +79,13 @@ def test_a_pytorch_model_next_month(tmp_path: Path) -> None:
     assert number(r"repairs after what was advised: (\d+) found", text) > 0
 
 
+def test_a_boosted_model_to_the_gate(tmp_path: Path) -> None:
+    text = output_of("xgboost_to_the_gate.py", tmp_path, "pandas", "sklearn", "xgboost")
+    assert re.search(r"6 explanations by trex-e .* a promise of 0.9: [4-6] found", text)
+    assert number(r"Audit of \d+ promises: (\d+) kept", text) >= 3
+    assert number(r"the next model may go live: (\S+)% kept", text) >= 80
+
+
 def test_certificates_and_calibration(tmp_path: Path) -> None:
     text = output_of("certificates_and_calibration.py", tmp_path, "pandas")
     assert 0.5 <= number(r"Calibration: tau = (\S+) for 80 % valid", text) < 0.95

@@ -46,8 +46,9 @@ pub(crate) trait Field {
     }
 
     /// The values at a point with each choice of each line, line by line. The last digits may
-    /// differ from those of [`read`](Self::read).
-    fn along(&mut self, x: &[f32], lines: &[Line<'_>]) -> Vec<Forecast> {
+    /// differ from those of [`read`](Self::read), and where a value is below `least`, any number
+    /// below `least` may stand for it.
+    fn along(&mut self, x: &[f32], lines: &[Line<'_>], _least: f64) -> Vec<Forecast> {
         self.read_all(&points_along(x, lines)).into_iter().map(Forecast::from).collect()
     }
 
@@ -63,14 +64,9 @@ pub(crate) trait Field {
         None
     }
 
-    /// [`along`](Self::along) with the logits of the score as values, if the field is the score
-    /// and they can be read.
-    fn logits_along(&mut self, _x: &[f32], _lines: &[Line<'_>]) -> Option<Vec<Forecast>> {
-        None
-    }
-
-    /// The logits of the score at the same pairs of choices.
-    fn logits_over(&mut self, _x: &[f32], _lines: [Line<'_>; 2]) -> Option<&[f64]> {
+    /// The number of points that a reading of pairs counts for; `None` if pairs cannot be read
+    /// together.
+    fn evaluations_over(&self) -> Option<u64> {
         None
     }
 }
@@ -96,7 +92,7 @@ pub(crate) fn walk(lines: &[Line<'_>]) -> u64 {
     2 + lines.len().min(8) as u64
 }
 /// The points that a walk over the pairs of choices of two lines counts for.
-pub(crate) const WALK_OVER: u64 = 4;
+const WALK_OVER: u64 = 4;
 
 /// A measure, evaluated by one thread.
 pub(crate) struct Reader<'a> {
@@ -115,6 +111,11 @@ impl<'a> Reader<'a> {
     pub(crate) fn with_routes(gauge: &'a Gauge<'a>, routes: Option<&'a Routes>) -> Self {
         Self { gauge, room: gauge.room(), routes, scratch: RoutesScratch::default() }
     }
+
+    /// The routes, if the measure is the score, whose logits they read.
+    fn score_routes(&self) -> Option<&'a Routes> {
+        self.routes.filter(|_| self.gauge.is_score())
+    }
 }
 
 impl Field for Reader<'_> {
@@ -130,10 +131,10 @@ impl Field for Reader<'_> {
         self.gauge.read_with_gradient_in(&mut self.room, x, gradient)
     }
 
-    fn along(&mut self, x: &[f32], lines: &[Line<'_>]) -> Vec<Forecast> {
+    fn along(&mut self, x: &[f32], lines: &[Line<'_>], least: f64) -> Vec<Forecast> {
         let own = self
             .routes
-            .and_then(|routes| self.gauge.read_along(routes, x, lines, &mut self.scratch));
+            .and_then(|routes| self.gauge.read_along(routes, x, lines, least, &mut self.scratch));
         let own = own.unwrap_or_else(|| self.read_all(&points_along(x, lines)));
         own.into_iter().map(Forecast::from).collect()
     }
@@ -142,17 +143,6 @@ impl Field for Reader<'_> {
         let choices = || lines.iter().map(|line| line.len() as u64).sum();
         let each = if self.routes.is_some() { walk(lines) } else { choices() };
         self.evaluations().saturating_mul(each)
-    }
-
-    fn logits_along(&mut self, x: &[f32], lines: &[Line<'_>]) -> Option<Vec<Forecast>> {
-        self.routes.filter(|_| self.gauge.is_score())?.logits_along(x, lines, &mut self.scratch);
-        let logits = self.scratch.logits.iter();
-        Some(logits.map(|&value| Forecast { accepts: value >= 0.0, value }).collect())
-    }
-
-    fn logits_over(&mut self, x: &[f32], lines: [Line<'_>; 2]) -> Option<&[f64]> {
-        let is_read = self.routes?.logits_over(x, lines, &mut self.scratch);
-        is_read.then_some(&self.scratch.logits)
     }
 }
 
@@ -171,12 +161,12 @@ pub(crate) fn points_along(x: &[f32], lines: &[Line<'_>]) -> Points {
 
 /// `ln(v / (1 - v))` of a field whose values are probabilities: the logit has a useful gradient
 /// where the probability is flat.
-pub(crate) struct Logit<F>(pub(crate) F);
+pub(crate) struct Logit<'a>(pub(crate) Reader<'a>);
 
 /// The least distance from 0 and 1 at which the logit is taken.
 const EDGE: f64 = 1e-30;
 
-impl<F: Field> Field for Logit<F> {
+impl Field for Logit<'_> {
     fn evaluations(&self) -> u64 {
         self.0.evaluations()
     }
@@ -196,11 +186,14 @@ impl<F: Field> Field for Logit<F> {
         Ok(Reading { value: logit(v), ..reading })
     }
 
-    fn along(&mut self, x: &[f32], lines: &[Line<'_>]) -> Vec<Forecast> {
-        self.0.logits_along(x, lines).unwrap_or_else(|| {
-            let own = self.0.along(x, lines).into_iter();
-            own.map(|forecast| Forecast { value: logit(forecast.value), ..forecast }).collect()
-        })
+    fn along(&mut self, x: &[f32], lines: &[Line<'_>], _least: f64) -> Vec<Forecast> {
+        if let Some(routes) = self.0.score_routes() {
+            routes.logits_along(x, lines, &mut self.0.scratch);
+            let logits = self.0.scratch.logits.iter();
+            return logits.map(|&value| Forecast { accepts: value >= 0.0, value }).collect();
+        }
+        let own = self.0.along(x, lines, f64::NEG_INFINITY).into_iter();
+        own.map(|forecast| Forecast { value: logit(forecast.value), ..forecast }).collect()
     }
 
     fn evaluations_along(&self, lines: &[Line<'_>]) -> u64 {
@@ -208,7 +201,12 @@ impl<F: Field> Field for Logit<F> {
     }
 
     fn over(&mut self, x: &[f32], lines: [Line<'_>; 2]) -> Option<&[f64]> {
-        self.0.logits_over(x, lines)
+        let is_read = self.0.score_routes()?.logits_over(x, lines, &mut self.0.scratch);
+        is_read.then_some(&self.0.scratch.logits)
+    }
+
+    fn evaluations_over(&self) -> Option<u64> {
+        self.0.score_routes().map(|_| WALK_OVER.saturating_mul(self.evaluations()))
     }
 }
 

@@ -268,8 +268,9 @@ impl<F: Field> Field for Usual<'_, F> {
         self.field.together()
     }
 
-    fn along(&mut self, x: &[f32], lines: &[Line<'_>]) -> Vec<Forecast> {
-        let forecasts = self.field.along(x, lines);
+    /// The value of both is never above that of the field.
+    fn along(&mut self, x: &[f32], lines: &[Line<'_>], least: f64) -> Vec<Forecast> {
+        let forecasts = self.field.along(x, lines, least);
         let Some(condition) = self.condition else { return forecasts };
         let densities = lines.iter().flat_map(|&line| condition.plausibility.along(x, line));
         let each = forecasts.into_iter().zip(densities).map(|(own, density)| {
@@ -281,6 +282,10 @@ impl<F: Field> Field for Usual<'_, F> {
 
     fn evaluations_along(&self, lines: &[Line<'_>]) -> u64 {
         self.field.evaluations_along(lines)
+    }
+
+    fn evaluations_over(&self) -> Option<u64> {
+        self.field.evaluations_over()
     }
 
     /// Where the field alone is below the threshold, its own value is returned: no pair is used

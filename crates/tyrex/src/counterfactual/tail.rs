@@ -141,7 +141,7 @@ impl Field for Tail<'_> {
         readings(self.committee, self.shape, points)
     }
 
-    fn along(&mut self, x: &[f32], lines: &[Line<'_>]) -> Vec<Forecast> {
+    fn along(&mut self, x: &[f32], lines: &[Line<'_>], least: f64) -> Vec<Forecast> {
         let Some(routes) = self.routes else {
             let readings = self.read_all(&points_along(x, lines));
             return readings.into_iter().map(Forecast::from).collect();
@@ -157,9 +157,14 @@ impl Field for Tail<'_> {
         }
         let each = logits.chunks_exact(models);
         each.map(|logits| {
-            let tail = self.shape.tail(&logits[1..], &mut self.weights);
             let own = f64::from(logits[0]);
-            Forecast { accepts: own >= 0.0, value: field(own, tail) }
+            let most = field(own, self.shape.mean_of_lowest(&logits[1..], &mut self.weights));
+            let value = if most < least - CLEAR {
+                most
+            } else {
+                field(own, self.shape.tail(&logits[1..], &mut self.weights))
+            };
+            Forecast { accepts: own >= 0.0, value }
         })
         .collect()
     }
@@ -190,6 +195,16 @@ impl TailShape {
     fn models(self, searched: usize) -> f64 {
         // A share of less than one model is that of the lowest.
         (self.share * searched as f64).max(1.0).min(searched as f64)
+    }
+
+    /// `CVaR_a`, which the tail does not exceed: the mean of the lowest `a S` logits, the last one
+    /// by its fraction. It takes no exponential.
+    fn mean_of_lowest(self, logits: &[f32], scratch: &mut [f64]) -> f64 {
+        let models = self.models(logits.len());
+        scratch.iter_mut().zip(logits).for_each(|(to, &z)| *to = f64::from(z));
+        let last = (models.ceil() as usize).clamp(1, logits.len()) - 1;
+        let (lower, &mut highest, _) = scratch.select_nth_unstable_by(last, f64::total_cmp);
+        (lower.iter().sum::<f64>() + (models - last as f64) * highest) / models
     }
 
     /// The tail of the logits of all search models; writes `w_s` to `weights`.
@@ -308,6 +323,9 @@ mod tests {
         ) {
             prop_assume!(share * logits.len() as f64 >= 1.0);
             let exact = sorted_tail(&logits, share);
+            let shape = TailShape { share, temperature: 1.0 };
+            let lowest = shape.mean_of_lowest(&logits, &mut vec![0.0; logits.len()]);
+            prop_assert!((lowest - exact).abs() < 1e-6, "{} {}", lowest, exact);
             for temperature in [1e-3, 0.1, 1.0] {
                 let (tail, weights) = tail_of(&logits, share, temperature);
                 prop_assert!(tail <= exact + 1e-6, "{} {}", tail, exact);

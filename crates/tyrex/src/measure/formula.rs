@@ -19,6 +19,12 @@ pub(super) trait Formula: Debug + Send + Sync {
         weights: &mut [f32],
     ) -> Weighed;
 
+    /// By how much the score of one neighbour lowers the formula, times `k`: at least 0. `None` for
+    /// formulas that are not the point's own score less the mean of such terms.
+    fn shortfall(&self, _score: f32, _neighbour: f32) -> Option<f64> {
+        None
+    }
+
     /// `m(x)`, the value and its gradient by a shorter way through a network, if there is one.
     fn shortcut(
         &self,

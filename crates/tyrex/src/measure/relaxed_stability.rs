@@ -46,6 +46,10 @@ impl Formula for RelaxedStability {
         }
     }
 
+    fn shortfall(&self, score: f32, neighbour: f32) -> Option<f64> {
+        Some(2.0 * f64::from(score - neighbour).max(0.0))
+    }
+
     fn shortcut(
         &self,
         probe: &Probe<'_>,

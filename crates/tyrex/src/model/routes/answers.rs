@@ -58,6 +58,11 @@ impl FreeLine {
 pub(super) const FIXED: u32 = u32::MAX;
 
 impl Answers {
+    /// The point, with its substitutes.
+    pub(super) fn point(&self) -> &[f32] {
+        &self.point
+    }
+
     /// The differences of one output.
     pub(super) fn width(&self) -> usize {
         self.lines.last().map_or(0, |line| line.start + line.count + 1)
@@ -181,7 +186,7 @@ impl Routes {
     }
 
     /// The columns that a line changes: its own, and those that it decides to be missing.
-    fn columns_of(&self, line: &Line<'_>) -> impl Iterator<Item = usize> {
+    pub(super) fn columns_of(&self, line: &Line<'_>) -> impl Iterator<Item = usize> {
         let own = line.start..line.start + line.width;
         let decided = self.substitutes.iter().map(|of| (of.indicator, of.column));
         let inside = own.clone();

@@ -101,6 +101,12 @@ impl Line<'_> {
     pub(crate) fn len(&self) -> usize {
         self.values.len() / self.width
     }
+
+    /// Some of its choices.
+    pub(crate) fn part(&self, choices: std::ops::Range<usize>) -> Self {
+        let values = &self.values[choices.start * self.width..choices.end * self.width];
+        Self { values, ..*self }
+    }
 }
 
 /// A map of all points, column by column: `x_j -> factor x_j + shift_j`.
@@ -131,6 +137,7 @@ pub(crate) struct RoutesScratch {
     /// The leaves of the point itself, summed by output.
     common: Vec<f64>,
     asked: walk::Asked,
+    paths: walk::Paths,
     /// The scores at every choice, line by line.
     pub(crate) scores: Vec<f32>,
     /// Their logits, not clipped.

@@ -67,20 +67,25 @@ impl Routes {
         lines: [Line<'_>; 2],
         scratch: &mut RoutesScratch,
     ) -> bool {
-        let RoutesScratch { answers, sums, common, logits, .. } = scratch;
+        let RoutesScratch { answers, sums, common, logits, paths, .. } = scratch;
         if !self.answer(answers, x, &lines, Shift::NONE) {
             return false;
         }
+        paths.follow(self, answers);
+        paths.choose(lines.iter().flat_map(|line| self.columns_of(line)));
         let [rows, count] = lines.map(|line| line.len());
         let row = count + 1;
         let block = (rows + 1) * row;
         sums.clear();
         sums.resize(self.base.len() * block, 0.0);
-        common.clear();
-        common.resize(self.base.len(), 0.0);
+        common.clone_from(&paths.sums);
         let mut walk = Walk { routes: self, answers, lines: &answers.lines, width: block, sums };
-        for &root in &self.roots {
-            walk.both(root, [0, rows, 0, count], common);
+        for &tree in &paths.chosen {
+            let tree = tree as usize;
+            for &(output, weight) in self.leaf(&self.nodes[paths.leaves[tree] as usize]) {
+                common[output as usize] -= weight;
+            }
+            walk.both(self.roots[tree], [0, rows, 0, count], common);
         }
         for (sums, &common) in sums.chunks_exact_mut(block).zip(&*common) {
             sums[0] += common;
@@ -107,6 +112,68 @@ impl Routes {
             logits.extend(row.map(|at| self.logit(sums, block, at)));
         }
         true
+    }
+}
+
+/// The paths of one point through all trees.
+#[derive(Debug, Default)]
+pub(super) struct Paths {
+    point: Vec<f32>,
+    /// The trees whose path asks each column.
+    asking: Vec<Vec<u32>>,
+    /// The leaf of each tree.
+    leaves: Vec<u32>,
+    /// Their sums, output by output.
+    sums: Vec<f64>,
+    /// The trees whose path asks some columns.
+    chosen: Vec<u32>,
+}
+
+impl Paths {
+    /// Follows the paths of the point whose answers are known, unless they are known too.
+    fn follow(&mut self, routes: &Routes, answers: &Answers) {
+        let point = answers.point();
+        let is_known = self.point.len() == point.len()
+            && self.point.iter().zip(point).all(|(a, b)| a.to_bits() == b.to_bits());
+        if is_known && !self.asking.is_empty() {
+            return;
+        }
+        self.point.clear();
+        self.point.extend_from_slice(point);
+        self.asking.resize_with(routes.dim, Vec::new);
+        self.asking.iter_mut().for_each(Vec::clear);
+        self.leaves.clear();
+        self.sums.clear();
+        self.sums.resize(routes.base.len(), 0.0);
+        for (tree, &root) in (0..).zip(&routes.roots) {
+            let mut at = root;
+            let leaf = loop {
+                let node = &routes.nodes[at as usize];
+                if node.question == LEAF {
+                    break node;
+                }
+                let question = node.question as usize;
+                let asking = &mut self.asking[routes.questions[question].column as usize];
+                if asking.last() != Some(&tree) {
+                    asking.push(tree);
+                }
+                at = if answers.all[question].low { node.low } else { node.high };
+            };
+            self.leaves.push(at);
+            for &(output, weight) in routes.leaf(leaf) {
+                self.sums[output as usize] += weight;
+            }
+        }
+    }
+
+    /// Chooses the trees whose path asks one of some columns. All others have the same leaf whatever
+    /// the values of these columns are.
+    fn choose(&mut self, columns: impl Iterator<Item = usize>) {
+        let Self { asking, chosen, .. } = self;
+        chosen.clear();
+        columns.for_each(|column| chosen.extend_from_slice(&asking[column]));
+        chosen.sort_unstable();
+        chosen.dedup();
     }
 }
 

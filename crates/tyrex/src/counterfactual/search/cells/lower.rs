@@ -1,17 +1,21 @@
 //! Lowering the cost of a point that passes: by one feature, by two, and without each.
 
-use super::run::{OFFERS, Run, Spot};
+use super::run::{OFFERS, Run, SECONDS, Spot};
 use super::{Care, Choices, WORTH, limit};
 
 /// The rounds in which each changed feature is tried without.
 const ROUNDS: usize = 3;
 
-/// The features that a pair is completed with: those that raise the field most.
-const SECONDS: usize = 10;
-
 /// A point without one of the features that costs at most this many times the best is lowered by
 /// pairs too.
 const NEARLY: f64 = 1.1;
+
+/// A cheaper choice of a lever.
+struct Saving {
+    lever: usize,
+    choice: usize,
+    saved: f64,
+}
 
 impl Run<'_, '_> {
     /// Lowers the cost of a point that passes, as long as it does.
@@ -31,36 +35,49 @@ impl Run<'_, '_> {
         if self.search.is_uneven { self.refined(here) } else { here }
     }
 
-    /// A passing point with a cheaper value of one feature.
+    /// A passing point with cheaper values of some features: in the order of their savings, each
+    /// moved as long as the point passes.
     fn cheaper_by_one(&mut self, here: &Spot) -> Option<Spot> {
-        for lever in self.search.changed(&here.point) {
-            let price = self.search.price_at(lever, &here.point);
-            let range = self.search.range(lever, price * (1.0 - WORTH));
-            if range.0 == range.1 {
+        let below = |lever: usize| self.search.price_at(lever, &here.point) * (1.0 - WORTH);
+        let changed = self.search.changed(&here.point).into_iter();
+        let ranges: Vec<(usize, Choices)> = changed
+            .map(|lever| (lever, self.search.range(lever, below(lever))))
+            .filter(|(_, range)| range.0 < range.1)
+            .collect();
+        let mut forecasts = self.along(here, &ranges, self.test.threshold)?.into_iter();
+        let mut savings: Vec<Saving> = Vec::new();
+        for &(lever, (from, to)) in &ranges {
+            let (most, prices) = (below(lever), &self.search.prices[lever]);
+            for (choice, forecast) in (from..to).zip(&mut forecasts) {
+                if self.test.foresees(forecast) && prices[choice] < most {
+                    savings.push(Saving { lever, choice, saved: most - prices[choice] });
+                }
+            }
+        }
+        savings.sort_by(|a, b| {
+            b.saved.total_cmp(&a.saved).then((a.lever, a.choice).cmp(&(b.lever, b.choice)))
+        });
+        let mut next = here.clone();
+        // The levers that are done, and those whose forecasts were refused, once for each time.
+        let (mut moved, mut refused): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
+        for Saving { lever, choice, .. } in savings {
+            // Forecasts are those of the first point: later ones are tried once.
+            let offers = if moved.is_empty() { OFFERS } else { 1 };
+            let tried = refused.iter().filter(|&&other| other == lever).count();
+            if moved.contains(&lever) || tried >= offers {
                 continue;
             }
-            let forecasts = self.along(here, &[(lever, range)])?;
-            let mut passing: Vec<(f64, usize)> = (range.0..)
-                .zip(forecasts)
-                .filter(|(_, forecast)| self.test.foresees(*forecast))
-                .map(|(choice, _)| (self.search.prices[lever][choice], choice))
-                .filter(|(own, _)| *own < price * (1.0 - WORTH))
-                .collect();
-            passing.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-            let mut refused = 0;
-            for (_, choice) in passing {
-                let Some((values, point)) = self.changed(here, &[(lever, choice)]) else {
-                    continue;
-                };
-                let next = self.read(values, point)?;
-                if self.is_cheaper(&next, here) {
-                    return Some(next);
-                }
-                refused += 1;
-                if refused == OFFERS {
-                    break;
-                }
+            let Some((values, point)) = self.changed(&next, &[(lever, choice)]) else { continue };
+            let other = self.read(values, point)?;
+            if self.is_cheaper(&other, &next) {
+                next = other;
+                moved.push(lever);
+            } else {
+                refused.push(lever);
             }
+        }
+        if !moved.is_empty() {
+            return Some(next);
         }
         let mut adjusted = self.adjusted(here, here.total * (1.0 - WORTH));
         adjusted.sort_by(|a, b| self.search.total(&a.1).total_cmp(&self.search.total(&b.1)));
@@ -81,78 +98,85 @@ impl Run<'_, '_> {
         }
         let ranges: Vec<(usize, Choices)> =
             levers.iter().map(|&lever| (lever, self.search.range(lever, here.total))).collect();
-        let mut forecasts = self.along(here, &ranges)?.into_iter();
-        let mut gains: Vec<(f64, usize)> = ranges
-            .into_iter()
-            .map(|(lever, range)| {
-                let own = forecasts.by_ref().take(range.1 - range.0);
-                (own.map(|forecast| forecast.value).fold(f64::NEG_INFINITY, f64::max), lever)
-            })
-            .collect();
-        gains.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        gains.truncate(SECONDS);
-        let mut seconds: Vec<usize> = gains.into_iter().map(|(_, lever)| lever).collect();
-        seconds.sort_unstable();
-        Some(seconds)
+        let forecasts = self.along(here, &ranges, here.reading.value)?;
+        Some(Self::highest_levers(&ranges, &forecasts))
     }
 
     /// A passing point in which one feature has a cheaper value and another one any value.
     fn cheaper_by_two(&mut self, here: &Spot) -> Option<Spot> {
         let seconds = self.seconds(here)?;
+        if self.field.evaluations_over().is_none() {
+            return self.cheaper_without(here, &seconds);
+        }
         for first in self.search.changed(&here.point) {
-            let mut best: Option<(f64, Vec<(usize, usize)>)> = None;
+            let mut best: Option<Vec<(usize, usize)>> = None;
             let price = self.search.price_at(first, &here.point);
             let rest = here.total - price;
             let lower = self.search.range(first, price * (1.0 - WORTH));
             if lower.0 == lower.1 {
                 continue;
             }
+            let mut most = here.total * (1.0 - WORTH);
             for second in seconds.iter().copied().filter(|&second| second != first) {
                 let others = rest - self.search.price_at(second, &here.point);
-                let most = |best: &Option<(f64, _)>| {
-                    best.as_ref().map_or(here.total * (1.0 - WORTH), |(total, _)| *total)
-                };
-                let any = self.search.range(second, most(&best) - others);
-                let columns = any.1 - any.0;
-                if columns == 0 {
-                    continue;
-                }
-                if let Some(values) = self.over(here, [first, second], [lower, any]) {
-                    let rows = values.chunks_exact(columns);
-                    for (a, row) in (lower.0..).zip(rows) {
-                        let own = others + self.search.prices[first][a];
-                        let prices = &self.search.prices[second][any.0..any.1];
-                        for (b, (&value, &price)) in (any.0..).zip(row.iter().zip(prices)) {
-                            if value < self.test.threshold || own + price >= most(&best) {
-                                continue;
-                            }
-                            let changes = vec![(first, a), (second, b)];
-                            if self.changed(here, &changes).is_some() {
-                                best = Some((own + price, changes));
-                            }
-                        }
-                    }
-                } else {
-                    let Some(own) = self.search.own(first) else { continue };
-                    let Some((values, point)) = self.changed(here, &[(first, own)]) else {
-                        continue;
-                    };
-                    let without = Spot { values, point, reading: here.reading, total: rest };
-                    let forecasts = self.along(&without, &[(second, any)])?;
-                    for (b, forecast) in (any.0..).zip(forecasts) {
-                        let total = others + self.search.prices[second][b];
-                        if !self.test.foresees(forecast) || total >= most(&best) {
+                let any = self.search.range(second, most - others);
+                let Some(values) = self.over(here, [first, second], [lower, any]) else { continue };
+                let prices = &self.search.prices[second][any.0..any.1];
+                for (a, row) in (lower.0..).zip(values.chunks_exact(any.1 - any.0)) {
+                    let own = others + self.search.prices[first][a];
+                    for (b, (&value, &price)) in (any.0..).zip(row.iter().zip(prices)) {
+                        if value < self.test.threshold || own + price >= most {
                             continue;
                         }
-                        let changes = vec![(first, own), (second, b)];
+                        let changes = vec![(first, a), (second, b)];
                         if self.changed(here, &changes).is_some() {
-                            best = Some((total, changes));
+                            (most, best) = (own + price, Some(changes));
                         }
                     }
                 }
             }
-            if let Some((_, changes)) = best
+            if let Some(changes) = best
                 && let Some(next) = self.make(here, &changes)
+                && self.is_cheaper(&next, here)
+            {
+                return Some(next);
+            }
+        }
+        None
+    }
+
+    /// A passing point in which one feature has the factual's value and another one any value, for
+    /// fields whose pairs of values cannot be read together.
+    fn cheaper_without(&mut self, here: &Spot, seconds: &[usize]) -> Option<Spot> {
+        for first in self.search.changed(&here.point) {
+            let Some(own) = self.search.own(first) else { continue };
+            let Some((values, point)) = self.changed(here, &[(first, own)]) else { continue };
+            let rest = here.total - self.search.price_at(first, &here.point);
+            let without = Spot { values, point, reading: here.reading, total: rest };
+            let others = |second: usize| rest - self.search.price_at(second, &here.point);
+            let ranges: Vec<(usize, Choices)> = seconds
+                .iter()
+                .filter(|&&second| second != first)
+                .map(|&second| (second, here.total * (1.0 - WORTH) - others(second)))
+                .map(|(second, most)| (second, self.search.range(second, most)))
+                .filter(|(_, range)| range.0 < range.1)
+                .collect();
+            let mut forecasts = self.along(&without, &ranges, self.test.threshold)?.into_iter();
+            let mut best: Option<(f64, (usize, usize))> = None;
+            for (second, (from, to)) in ranges {
+                for (choice, forecast) in (from..to).zip(&mut forecasts) {
+                    let total = others(second) + self.search.prices[second][choice];
+                    let most = best.map_or(here.total * (1.0 - WORTH), |(total, _)| total);
+                    if self.test.foresees(forecast)
+                        && total < most
+                        && self.changed(&without, &[(second, choice)]).is_some()
+                    {
+                        best = Some((total, (second, choice)));
+                    }
+                }
+            }
+            if let Some((_, change)) = best
+                && let Some(next) = self.make(&without, &[change])
                 && self.is_cheaper(&next, here)
             {
                 return Some(next);

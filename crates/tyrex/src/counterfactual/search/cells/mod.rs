@@ -356,3 +356,6 @@ fn keep(best: &mut Option<Spot>, other: Spot, is_better: impl Fn(&Spot, &Spot) -
 
 /// The choices of a lever from one to before another.
 type Choices = (usize, usize);
+
+#[cfg(test)]
+mod tests;

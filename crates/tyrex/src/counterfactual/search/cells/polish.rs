@@ -73,7 +73,7 @@ impl Run<'_, '_> {
         if !self.meter.take(0, work) {
             return None;
         }
-        let forecasts = self.field.along(&here.point, &[line]);
+        let forecasts = self.field.along(&here.point, &[line], self.test.threshold);
         let mut passing: Vec<(f64, usize)> = (first..)
             .zip(forecasts)
             .filter(|(_, forecast)| self.test.foresees(*forecast))

@@ -11,6 +11,9 @@ struct Offer {
     changes: Vec<(usize, usize)>,
 }
 
+/// A smaller gain is rounding.
+const LEAST_GAIN: f64 = 1e-9;
+
 impl Run<'_, '_> {
     /// Raises the field until the point passes, or as far as it goes.
     pub(super) fn raise(&mut self, mut here: Spot, power: i32) -> Spot {
@@ -45,10 +48,12 @@ impl Run<'_, '_> {
             .filter(|(_, range)| range.0 < range.1)
             .collect();
         let others: Vec<f64> = ranges.iter().map(|&(lever, _)| others(lever)).collect();
-        let mut forecasts = self.along(here, &ranges)?.into_iter();
+        let gainful = here.reading.value.min(self.test.threshold);
+        let forecasts = self.along(here, &ranges, gainful)?;
+        let mut of_choices = forecasts.iter();
         let mut offers: Vec<Offer> = Vec::new();
         for (&(lever, range), others) in ranges.iter().zip(others) {
-            for (choice, forecast) in (range.0..range.1).zip(&mut forecasts) {
+            for (choice, &forecast) in (range.0..range.1).zip(&mut of_choices) {
                 let total = others + self.search.prices[lever][choice];
                 if let Some(rate) = self.rate(here, forecast, total, power) {
                     offer(&mut offers, Offer { rate, changes: vec![(lever, choice)] });
@@ -73,15 +78,16 @@ impl Run<'_, '_> {
         }
         match best {
             Some((_, spot)) => Some(spot),
-            None if offers.is_empty() => self.rise_by_two(here, power),
+            None if offers.is_empty() => {
+                self.rise_by_two(here, &Self::highest_levers(&ranges, &forecasts), power)
+            }
             None => None,
         }
     }
 
-    /// The change of two features with the largest gain per cost.
-    fn rise_by_two(&mut self, here: &Spot, power: i32) -> Option<Spot> {
+    /// The change of two of some features with the largest gain per cost.
+    fn rise_by_two(&mut self, here: &Spot, levers: &[usize], power: i32) -> Option<Spot> {
         let mut offers: Vec<Offer> = Vec::new();
-        let levers: Vec<usize> = self.free_levers().collect();
         for (place, &first) in levers.iter().enumerate() {
             for &second in &levers[place + 1..] {
                 let prices = [first, second].map(|l| self.search.price_at(l, &here.point));
@@ -120,11 +126,12 @@ impl Run<'_, '_> {
         let mut offers: Vec<Offer> = Vec::new();
         let ranges: Vec<(usize, Choices)> =
             self.free_levers().map(|lever| (lever, (0, self.search.levers[lever].len()))).collect();
-        let mut forecasts = self.along(here, &ranges)?.into_iter();
+        let gainful = here.reading.value + LEAST_GAIN;
+        let mut forecasts = self.along(here, &ranges, gainful)?.into_iter();
         for (lever, range) in ranges {
             for (choice, forecast) in (range.0..range.1).zip(&mut forecasts) {
                 let rate = forecast.value - here.reading.value;
-                if rate > 1e-9 {
+                if rate > LEAST_GAIN {
                     offers.push(Offer { rate, changes: vec![(lever, choice)] });
                 }
             }

@@ -1,7 +1,7 @@
 //! A search at work: the points that it reads.
 
 use super::{CellSearch, Choices};
-use crate::counterfactual::field::{Field, Forecast, WALK_OVER};
+use crate::counterfactual::field::{Field, Forecast};
 use crate::counterfactual::search::Test;
 use crate::counterfactual::{Factual, Meter};
 use crate::data::Value;
@@ -33,6 +33,8 @@ pub(super) struct Run<'r, 'w> {
 
 /// Proposals that are tried one after the other if the first is refused.
 pub(super) const OFFERS: usize = 4;
+/// The features that pairs are made of: those that raise the field most.
+pub(super) const SECONDS: usize = 10;
 /// Values of a feature in a linear rule that are tried with other numbers adjusted.
 const ADJUSTED: usize = 8;
 
@@ -83,16 +85,18 @@ impl Run<'_, '_> {
         holds.then_some((values, point))
     }
 
-    /// The forecasts of the choices of levers in their ranges, lever by lever.
+    /// The forecasts of the choices of levers in their ranges, lever by lever; below `least` they are
+    /// only known to be below it.
     pub(super) fn along(
         &mut self,
         here: &Spot,
         ranges: &[(usize, Choices)],
+        least: f64,
     ) -> Option<Vec<Forecast>> {
         let lines: Vec<Line<'_>> =
             ranges.iter().map(|&(lever, range)| self.search.line(lever, range)).collect();
         let work = self.field.evaluations_along(&lines);
-        self.meter.take(0, work).then(|| self.field.along(&here.point, &lines))
+        self.meter.take(0, work).then(|| self.field.along(&here.point, &lines, least))
     }
 
     /// The values at all pairs of choices of two levers in their ranges, if they can be read
@@ -107,7 +111,7 @@ impl Run<'_, '_> {
         if lines.iter().any(|line| line.len() == 0) {
             return None;
         }
-        let work = WALK_OVER * self.field.evaluations();
+        let work = self.field.evaluations_over()?;
         if !self.meter.take(0, work) {
             return None;
         }
@@ -147,6 +151,26 @@ impl Run<'_, '_> {
         let mut points = Points::new(self.search.factual.point.len());
         spots.iter().for_each(|(_, point)| points.push(point));
         if points.is_empty() { Vec::new() } else { self.meter.read_all(self.field, &points) }
+    }
+
+    /// The levers whose forecasts rise highest, at most [`SECONDS`], in their order.
+    pub(super) fn highest_levers(
+        ranges: &[(usize, Choices)],
+        forecasts: &[Forecast],
+    ) -> Vec<usize> {
+        let mut forecasts = forecasts.iter();
+        let mut highest: Vec<(f64, usize)> = ranges
+            .iter()
+            .map(|&(lever, (from, to))| {
+                let own = forecasts.by_ref().take(to - from).map(|forecast| forecast.value);
+                (own.fold(f64::NEG_INFINITY, f64::max), lever)
+            })
+            .collect();
+        highest.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        highest.truncate(SECONDS);
+        let mut levers: Vec<usize> = highest.into_iter().map(|(_, lever)| lever).collect();
+        levers.sort_unstable();
+        levers
     }
 
     pub(super) fn free_levers(&self) -> impl Iterator<Item = usize> + use<> {

@@ -137,6 +137,11 @@ impl Plausibility {
         self.mixture.log_density(&self.coordinates.read(x)) + self.coordinates.log_volume()
     }
 
+    /// The number of rows that were held out.
+    pub(crate) fn held_out(&self) -> usize {
+        self.held_out.len()
+    }
+
     /// `ln p` of every point.
     ///
     /// # Panics
@@ -150,7 +155,7 @@ impl Plausibility {
     ///
     /// # Panics
     /// If the point or the gradient is of another dimension.
-    pub(crate) fn log_density_and_gradient(&self, x: &[f32], gradient: &mut [f64]) -> f64 {
+    pub fn log_density_and_gradient(&self, x: &[f32], gradient: &mut [f64]) -> f64 {
         assert_eq!((x.len(), gradient.len()), (self.dim, self.dim), "another dimension");
         let coordinates = self.coordinates.read(x);
         let mut of_coordinates = vec![0.0; coordinates.len()];

@@ -378,7 +378,7 @@ fn a_report_that_contradicts_itself_is_not_joined() {
         assert_eq!(code, 2, "{words}: {text}");
         assert!(text.contains("edited.json: the report was edited: "), "{words}: {text}");
     }
-    // Numbers that JSON cannot hold, and what is no number.
+    // Numbers that JSON cannot hold, and values that are not numbers.
     for text in ["\"passes\": 1", "\"allow\": NaN", "\"allow\": 1e999"] {
         let key = text.split(':').next().unwrap();
         let report = place.read("mid.json").replacen(key, &format!("{text}, \"ignored\""), 1);
@@ -388,7 +388,7 @@ fn a_report_that_contradicts_itself_is_not_joined() {
     }
 }
 
-/// Whatever `explain` writes beside the features is not a feature that somebody was promised.
+/// Columns that `explain` writes beside the features are not promised features.
 #[test]
 fn a_file_of_advice_promises_its_features_and_nothing_else() {
     let place = place();

@@ -151,7 +151,7 @@ pub(super) struct Present {
 from_row!(Present { hash, subject, document, ..line });
 
 impl Present {
-    /// What was recorded, if it equals this promise.
+    /// The recorded promise, if it equals this one.
     fn checked(&self, promise: &NewPromise) -> Result<Recorded> {
         let line = &self.line;
         let same_text = |stored: Option<&str>, new: &str| {

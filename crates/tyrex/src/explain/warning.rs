@@ -276,8 +276,8 @@ fn deviation(numbers: impl Iterator<Item = f64> + Clone) -> Option<f64> {
     (count >= LEAST_ROWS && square > 0.0).then(|| square.sqrt())
 }
 
-/// The warning that the schema has no rules. What a draft writes by the names of features was
-/// confirmed by nobody. An interval that holds all rows of the reference limits
+/// The warning that the schema has no rules. Rules that a draft wrote by the names of
+/// features do not count: no person has confirmed them. An interval that holds all rows of the reference limits
 /// no more than the data do, and a feature with one value in them has nothing to forbid.
 fn no_rules(reference: &Reference) -> Option<String> {
     let schema = reference.schema();

@@ -1,4 +1,4 @@
-//! What the search is charged, on fields whose pairs of values cannot be read together.
+//! The charges of the search, on fields whose pairs of values cannot be read together.
 
 use std::sync::Arc;
 

@@ -30,7 +30,6 @@ use rand::RngExt as _;
 use serde::Serialize;
 
 use super::advice::changes;
-use super::sentence::in_words;
 use super::{Advice, Adviser, Costs, FeatureChange, usual};
 use crate::action::FeasibleSet;
 use crate::data::Row;
@@ -127,7 +126,8 @@ impl Adviser {
             steps => {
                 let each = steps.iter().zip(places).enumerate().map(|(index, (step, place))| {
                     let (number, all) = (index + 1, steps.len());
-                    let (words, place) = (in_words(&step.changes), usual::in_words(place));
+                    let (words, place) =
+                        (FeatureChange::in_words(&step.changes), usual::in_words(place));
                     format!("Step {number} of {all}: {words} {place}")
                 });
                 each.collect::<Vec<_>>().join(" ")

@@ -128,6 +128,11 @@ impl Plausibility {
         (components.len(), components.first().map_or(0, |own| own.rank))
     }
 
+    /// The number of rows that were held out.
+    pub(crate) fn held_out(&self) -> usize {
+        self.held_out.len()
+    }
+
     /// `ln p(x)`
     ///
     /// # Panics

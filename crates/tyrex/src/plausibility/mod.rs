@@ -142,11 +142,6 @@ impl Plausibility {
         self.mixture.log_density(&self.coordinates.read(x)) + self.coordinates.log_volume()
     }
 
-    /// The number of rows that were held out.
-    pub(crate) fn held_out(&self) -> usize {
-        self.held_out.len()
-    }
-
     /// `ln p` of every point.
     ///
     /// # Panics

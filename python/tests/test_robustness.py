@@ -212,16 +212,16 @@ def test_a_candidate_with_another_favourable_label_is_refused(
         *("--method", "min-cost", "--limit", "20", "--out", "advice.csv"),
         cwd=tmp_path,
     )
-    done = subprocess.run(
-        [
-            *(built("tyrex"), "audit", "--counterfactuals", "advice.csv"),
-            *("--model", "turned.onnx", "--method", "min-cost"),
-        ],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 2 and "calls `bad` in column `class`" in done.stderr, done.stderr
+    advice.save(tmp_path / "saved.csv")
+    advice.save(tmp_path / "saved.parquet")
+    for file in ("advice.csv", "saved.csv", "saved.parquet"):
+        audit = [built("tyrex"), "audit", "--counterfactuals", file, "--method", "min-cost"]
+        done = subprocess.run(
+            [*audit, "--model", "turned.onnx"], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode == 2 and "calls `bad` in column `class`" in done.stderr, done.stderr
+        report = json.loads(output_of(*audit, "--model", "old.onnx", "--json", cwd=tmp_path))
+        assert report["verdict"]["passes"] and report["candidates"][0]["ignored"] == []
 
 
 def test_an_audit_is_the_gate(german: pd.DataFrame, tmp_path: pathlib.Path) -> None:

@@ -333,11 +333,25 @@ class Explanations(Sequence[Explanation]):
         if suffix == ".json":
             self.to_json(path)
         elif suffix == ".csv":
-            need("pyarrow.csv", "to write .csv files").write_csv(self.to_arrow(), path)
+            need("pyarrow.csv", "to write .csv files").write_csv(self._written(), path)
         elif suffix == ".parquet":
-            need("pyarrow.parquet", "to write .parquet files").write_table(self.to_arrow(), path)
+            need("pyarrow.parquet", "to write .parquet files").write_table(self._written(), path)
         else:
             raise ParameterError(f"'{path}': expected a name that ends in .csv, .parquet or .json")
+
+    def _written(self) -> Any:
+        """The table of `to_arrow`, with the promised outcome where an audit of the command line
+        reads it."""
+        table = self.to_arrow()
+        features = {name for each in self for name in each.features}
+        if self.meaning is None or "parameters" in features:
+            return table
+        text = json.dumps({**(self.answer["request"] or {}), "meaning": self.meaning})
+        table = table.append_column("parameters", [[text] * len(self)])
+        if features.isdisjoint({"row", *RESULTS, "format_version"}):
+            # The other columns are then known not to be features.
+            table = table.append_column("format_version", [[FORMAT_VERSION] * len(self)])
+        return table
 
     def plot(self, row: Any = None, ax: Any = None) -> Any:
         """Draws the changes of one row, or without a row the cost of all against their stability.

@@ -14,6 +14,7 @@ use crate::engine::Engine;
 use crate::limits::BodyBudget;
 use crate::metrics::Metrics;
 use crate::results::Reports;
+use crate::routes::DatabaseSeen;
 
 /// Default requests per second of one token.
 const USUAL_RATE: NonZeroU32 = NonZeroU32::new(100).expect("100 is not 0");
@@ -43,6 +44,8 @@ pub struct Parts {
     pub(crate) room: BodyBudget,
     /// The reports of experiments.
     pub(crate) reports: Reports,
+    /// Whether the database answers and has room.
+    pub(crate) seen: DatabaseSeen,
 }
 
 impl AppState {
@@ -59,6 +62,7 @@ impl AppState {
             rate: rate.map(Rate::new),
             room: BodyBudget::new(config.limits.bodies),
             reports,
+            seen: DatabaseSeen::default(),
             config,
         })))
     }

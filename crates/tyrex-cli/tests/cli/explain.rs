@@ -1,6 +1,9 @@
 //! `tyrex explain`
 
-use crate::{Place, assert_golden, one_model_methods, without_times};
+use tyrex::model::Mlp;
+use tyrex::model::onnx::{ExportMetadata, write};
+
+use crate::{LOANS_SCHEMA, Place, assert_golden, one_model_methods, without_times};
 
 #[test]
 fn german_is_explained_as_the_golden_file_says() {
@@ -386,4 +389,35 @@ fn advice_is_as_usual_as_asked_and_says_so() {
     }
     let header = place.read("usual.csv").lines().next().unwrap().to_owned();
     assert!(header.contains(",stability,usual,cost_l1,"), "{header}");
+}
+
+/// A model of another tool beside a schema that calls its other class favourable. The rows to explain
+/// have labels, and there is no reference.
+#[test]
+fn a_model_that_ranks_the_applicants_the_wrong_way_round_is_refused() {
+    let place = Place::with_loans();
+    let schema = LOANS_SCHEMA
+        .replace("[split]\nfraction = 0.75\nseed = 1\n", "[scaling]\nmethod = \"none\"\n");
+    assert!(!schema.contains("[split]"));
+    place.write("loans.toml", &schema);
+    // It accepts low incomes.
+    let network = Mlp::linear(vec![-0.1, 0.0, 0.0, 0.0, 0.0, 0.0], 4.5).unwrap();
+    let bytes = write(&network, &ExportMetadata::default());
+    std::fs::write(place.path("m.onnx"), bytes).unwrap();
+    let explain = "explain --data loans.csv --model m.onnx --schema loans.toml --method min-cost";
+    for out in ["", "--out cf.csv", "--ledger advice.db"] {
+        let answer = place.refused(
+            &format!("{explain} {out}"),
+            &["ranks the 40 labelled rows the wrong way round", "`favourable_class`"],
+        );
+        assert_eq!(answer.stdout, "");
+        assert!(!place.files().contains(&"cf.csv".to_owned()), "{:?}", place.files());
+    }
+    assert_eq!(place.json("ledger verify --ledger advice.db")["entries"], 0);
+    let accept = format!("{schema}\n[model]\naccept_reversed = true\n");
+    place.write("loans.toml", &accept);
+    let answer = place.run(explain);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let text = answer.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("the wrong way round"), "{text}");
 }

@@ -466,3 +466,45 @@ fn an_audit_writes_three_files() {
     let audit = format!("audit --model m.onnx --ledger {LEDGER}");
     survives(&promises(), &format!("{audit} --out gate.html --out gate.json --out gate.csv"));
 }
+
+#[test]
+fn answers_of_other_processes_are_recorded() {
+    let record = format!("--subject-column customer --ledger {LEDGER}");
+    for (place, file) in [(loans(), "answers.csv"), (promises(), "answers.parquet")] {
+        crate::gate::answers(&place, file);
+        survives(&place, &format!("ledger record {file} {record}"));
+    }
+}
+
+#[test]
+fn an_audit_is_divided_and_joined() {
+    let place = promises();
+    let audit = format!("audit --model m.onnx --ledger {LEDGER}");
+    place.done(&format!("{audit} --part 2/2 --out two.json"));
+    survives(&place, &format!("{audit} --part 1/2 --out one.json"));
+    place.done(&format!("{audit} --part 1/2 --out one.json"));
+    survives(&place, "audit join one.json two.json --out gate.html --out gate.json");
+}
+
+#[test]
+fn certificates_are_written() {
+    let place = loans();
+    place.done(&format!("{EXPLAIN} --out cf.csv"));
+    let certify = "certify --counterfactuals cf.csv --model m.onnx";
+    survives(&place, &format!("{certify} --out certificates.csv"));
+    survives(&place, &format!("{certify} --out certificates.parquet"));
+}
+
+#[test]
+fn stabilities_are_written() {
+    survives(&loans(), "stability --data loans.csv --model m.onnx --k 20 --out stability.csv");
+}
+
+#[test]
+fn a_schema_is_drafted() {
+    let infer = "schema infer loans.csv --label paid --out draft.toml";
+    survives(&Place::with_loans(), infer);
+    let place = Place::with_loans();
+    place.write("draft.toml", "old");
+    survives(&place, &format!("{infer} --force"));
+}

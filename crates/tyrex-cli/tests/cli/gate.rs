@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, Output, Stdio};
 
-use tyrex::data::{Schema, Value};
+use tyrex::Overwrite;
+use tyrex::data::{Column, Schema, Table, Value};
 use tyrex::explain::Meaning;
 use tyrex_ledger::database::Database;
 use tyrex_ledger::ledger::{Closing, Document, Ledger, NewPromise, Timestamp, Values};
@@ -38,10 +39,10 @@ struct Difference {
     forgotten: bool,
 }
 
-/// A ledger with promises of incomes of 40 and 60, in thousands; the word of its file.
-fn ledger(place: &Place, name: &str, difference: &Difference) {
+/// Promises of incomes of 40 and 60, in thousands.
+fn new_promises(difference: &Difference) -> Vec<NewPromise> {
     let schema = Schema::from_toml(&plain()).unwrap();
-    let promises: Vec<NewPromise> = [40.0, 60.0]
+    [40.0, 60.0]
         .into_iter()
         .map(|income| {
             let row = |income: f64| -> Values {
@@ -76,7 +77,32 @@ fn ledger(place: &Place, name: &str, difference: &Difference) {
                 holds_until: difference.expired.then(Timestamp::now),
             }
         })
-        .collect();
+        .collect()
+}
+
+/// A file of answers that carry the promises, as a task of Spark writes it.
+pub(crate) fn answers(place: &Place, name: &str) {
+    let names = ["customer", "status", "parameters", "model", "holds_until", "promise", "salt"];
+    let mut columns = names.map(Column::new);
+    for promise in new_promises(&Difference::default()) {
+        let cells = [
+            promise.subject,
+            "found".to_owned(),
+            promise.request.to_string(),
+            promise.model,
+            "2099-01-02T03:04:05Z".to_owned(),
+            serde_json::to_string(&promise.document).unwrap(),
+            "5a17".repeat(16),
+        ];
+        columns.iter_mut().zip(&cells).for_each(|(column, cell)| column.push(cell));
+    }
+    let table = Table::new("answers", columns.to_vec()).unwrap();
+    table.write(&place.path(name), Overwrite::Refuse).unwrap();
+}
+
+/// A ledger with these promises.
+fn ledger(place: &Place, name: &str, difference: &Difference) {
+    let promises = new_promises(difference);
     let file = place.path(name);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -397,7 +423,7 @@ fn a_file_of_advice_promises_its_features_and_nothing_else() {
         let explain =
             format!("explain --data loans.csv --model mid.onnx --ensemble given --out {file}");
         place.done(&explain);
-        let table = tyrex::data::Table::read(&place.path(file)).unwrap();
+        let table = Table::read(&place.path(file)).unwrap();
         let names: Vec<&str> = table.columns().iter().map(|column| column.name()).collect();
         for own in ["usual", "promise_models", "promise_accepting", "promise_shown", "parameters"] {
             assert!(names.contains(&own), "{file}: {own} in {names:?}");

@@ -47,7 +47,10 @@ impl Engine {
         let models = self.models();
         let promised_by = |entry: &Entry| {
             let model = &entry.promise()?.model;
-            let served = models.iter().find(|served| served.fingerprint() == model)?;
+            // A fingerprint is one of weights: a later model may have the same ones and another
+            // meaning.
+            let same = models.iter().filter(|served| served.fingerprint() == model);
+            let served = same.min_by_key(|served| served.created())?;
             Some(Meaning::of(served.explainer().schema()))
         };
         let written = |entry: &Entry| {

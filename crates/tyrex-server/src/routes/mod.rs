@@ -15,6 +15,7 @@ mod search;
 mod stability;
 mod survival;
 
+pub(crate) use health::DatabaseSeen;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 

@@ -30,6 +30,7 @@ use super::{Advice, Applicant, Explainer, Request};
 use crate::counterfactual::{Protocol, Reason};
 use crate::data::Row;
 use crate::error::{Error, Result};
+use crate::model::is_probability;
 use crate::points::Points;
 use crate::statistics::mean;
 
@@ -117,7 +118,7 @@ impl Explainer {
         let judged = rows.zip(points.rows()).zip(scores);
         judged
             .map(|(((row, values), point), score)| {
-                if !score.is_finite() {
+                if !is_probability(score) {
                     return Err(Error::InvalidModel(format!(
                         "its score of the promise to row {row} is {score}, expected a probability"
                     )));

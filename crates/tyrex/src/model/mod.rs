@@ -37,6 +37,12 @@ use crate::points::Points;
 /// A model accepts a point if its score is at least this.
 pub const THRESHOLD: f32 = 0.5;
 
+/// Whether a score is a probability, up to rounding. A score beyond 1 is no certainty: it may be a
+/// logit, for which 0.5 is no threshold.
+pub(crate) fn is_probability(score: f32) -> bool {
+    (-1e-3..=1.001).contains(&score)
+}
+
 /// A model: the probability of the favourable class, for many points at once.
 pub trait Model: fmt::Debug + Send + Sync {
     /// The number of coordinates of a point.

@@ -105,3 +105,57 @@ async fn promises_of_earlier_versions_mean_what_their_model_means() {
     assert_eq!(refused.status, 422, "{}", refused.text());
     assert!(refused.text().contains("turned calls `no` in column `paid`"), "{}", refused.text());
 }
+
+/// The same weights under a schema that calls the other label favourable are uploaded later.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_later_model_does_not_say_what_an_earlier_promise_meant() {
+    let folder = TempDir::new().unwrap();
+    let world = world(folder.path()).await;
+    let usual = world.get("/v1/models/usual").await.ok();
+    let mut old = promise("somebody", 1);
+    old.model = usual["fingerprint"].as_str().unwrap().to_owned();
+    world.ledger.record(&[old]).await.unwrap();
+    // Its name is the first in the alphabet, and it has the fingerprint of the promise.
+    let copy = upload(&world, "a", &onnx(&schema("no"), 5.0), None).await.ok();
+    assert_eq!(copy["fingerprint"], usual["fingerprint"]);
+    let refused = world.post("/v1/audit", &json!({"candidates": ["a"]})).await;
+    assert_eq!(refused.status, 422, "{}", refused.text());
+    assert!(refused.text().contains("a calls `no` in column `paid`"), "{}", refused.text());
+}
+
+/// Personal data that were exchanged in the database no longer match their commitments.
+#[tokio::test(flavor = "multi_thread")]
+async fn promises_that_were_changed_are_a_conflict() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("tyrex.db");
+    let first = world(folder.path()).await;
+    let question = json!({"model": "usual", "indices": [0, 1], "samples": 50,
+        "record": {"subjects": ["subject of 40", "another one"]}});
+    let advice = first.post("/v1/explain", &question).await.ok();
+    let changed = advice["recorded"][0].as_str().unwrap().to_owned();
+    let sound = advice["recorded"][1].as_str().unwrap().to_owned();
+    let audit = json!({"candidates": ["usual"]});
+    assert_eq!(first.post("/v1/audit", &audit).await.status, 200);
+    first.close().await;
+    let mut bytes = std::fs::read(&file).unwrap();
+    let (from, to) = (b"subject of 40", b"subject of 41");
+    let places: Vec<usize> =
+        (0..bytes.len() - from.len()).filter(|&at| bytes[at..].starts_with(from)).collect();
+    assert!(!places.is_empty());
+    places.into_iter().for_each(|at| bytes[at..at + to.len()].copy_from_slice(to));
+    std::fs::write(&file, bytes).unwrap();
+    let config = EngineConfig { threads: 2, ensemble: 0, ..EngineConfig::default() };
+    let world = World::open(&file, config).await;
+    let answers = [
+        world.post("/v1/audit", &audit).await,
+        world.get("/v1/ledger").await,
+        world.get(&format!("/v1/ledger/{changed}")).await,
+    ];
+    for answer in answers {
+        assert_eq!(answer.status, 409, "{}", answer.text());
+        assert!(answer.text().contains("its personal data was changed"), "{}", answer.text());
+        assert!(!answer.text().contains("subject of 4"), "{}", answer.text());
+    }
+    assert_eq!(world.get(&format!("/v1/ledger/{sound}")).await.status, 200);
+    assert!(world.get("/v1/ledger/verify").await.ok()["problem"].is_object());
+}

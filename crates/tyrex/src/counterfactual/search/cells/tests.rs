@@ -1,4 +1,6 @@
-//! What the search is charged, on fields whose pairs of values cannot be read together.
+//! What the search is charged, and values that may become known or missing.
+
+mod missing;
 
 use std::sync::Arc;
 

@@ -82,10 +82,10 @@ impl Options {
             block.encode(&Value::Missing, &mut own)?;
             Ok(own)
         };
+        let may_change = is_ordinary || (is_missing && may_be_missing);
         let mut missing = None;
         let choice = match (&block.coding, &start) {
-            _ if feature.action == Action::Fixed => Choice::Fixed,
-            _ if !is_ordinary && !(is_missing && may_be_missing) => Choice::Fixed,
+            _ if !may_change || feature.action == Action::Fixed => Choice::Fixed,
             (Coding::Number { affine, range, clip, .. }, Value::Number(_) | Value::Missing) => {
                 let interval = range.intersection(*clip);
                 let own = Numbers::new(feature, interval, *affine, start.number());

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Explainer;
-use crate::data::schema::{Action, Interval, MayBecome, SpecialAs};
+use crate::data::schema::{Action, Interval, MayBecome, SpecialAs, is_default};
 use crate::data::value::Value;
 use crate::data::{Feature, FeatureKind};
 
@@ -45,7 +45,7 @@ pub struct FeatureDocument {
     /// How a person may change it.
     pub action: Action,
     /// Whether a missing value may become known, and a known one missing.
-    #[serde(skip_serializing_if = "MayBecome::is_neither")]
+    #[serde(skip_serializing_if = "is_default")]
     pub may_become: MayBecome,
 }
 

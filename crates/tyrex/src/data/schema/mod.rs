@@ -431,11 +431,6 @@ pub enum MayBecome {
 }
 
 impl MayBecome {
-    /// Whether nothing changes.
-    pub(crate) fn is_neither(&self) -> bool {
-        *self == Self::Neither
-    }
-
     /// Whether a missing value may become known.
     pub(crate) fn known(self) -> bool {
         matches!(self, Self::Known | Self::Either)
@@ -610,7 +605,7 @@ impl Schema {
     }
 }
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 

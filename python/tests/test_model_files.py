@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import re
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pandas as pd
 import pytest
 
 import tyrex
+from conftest import REPOSITORY
 
 lightgbm = pytest.importorskip("lightgbm")
 xgboost = pytest.importorskip("xgboost")
@@ -108,6 +110,83 @@ def test_a_scorecard(rows: pd.DataFrame, tmp_path: pathlib.Path) -> None:
     income = np.where(rows["income"].isna(), 10, np.where(rows["income"] < 4.5, 5, 40))
     points = income + np.where(rows["job"].isin(["none", "cook"]), -10, 25)
     expected = 1 / (1 + np.exp(-(points - 30) / 20))
+    assert np.abs(explainer.score() - expected).max() < 1e-6
+
+
+def test_an_income_may_be_given_and_the_advice_is_proved(tmp_path: pathlib.Path) -> None:
+    incomes = [None, *(100.0 + 200 * row for row in range(40))]
+    rows = pd.DataFrame({"income": incomes, "debt": [row % 10 for row in range(41)]})
+    card = {
+        "scorecard": 1,
+        "factor": 10.0,
+        "offset": 45.0,
+        "variables": [
+            {
+                "name": "income",
+                "missing": 20.0,
+                "bins": [{"below": 3000, "points": 5.0}, {"points": 40.0}],
+            },
+            {"name": "debt", "missing": 0.0, "bins": [{"below": 2, "points": 30}, {"points": 6}]},
+        ],
+    }
+    path = tmp_path / "card.json"
+    path.write_text(json.dumps(card))
+    text = """
+format_version = 1
+[model]
+input = "raw"
+[label]
+column = "paid"
+favourable = "yes"
+[[feature]]
+name = "income"
+kind = "integer"
+range = [0, 9000]
+missing = "pass"
+may_become = "known"
+[[feature]]
+name = "debt"
+kind = "integer"
+range = [0, 9]
+action = "fixed"
+"""
+    schema = tyrex.Schema.of(text)
+    assert "free, may become known" in repr(schema)
+    explainer = tyrex.Explainer(path, rows, schema=schema)
+    applicants = pd.DataFrame({"income": [None, 100.0], "debt": [5, 5]})
+    found = explainer.explain(applicants, method="min-cost", prove=True, models=0)
+    advice = [applicant["advice"] for applicant in found.to_dict()["rows"]]
+    clauses = [each["changes"][0]["words"]["clause"] for each in advice]
+    assert clauses == ["provide income: 3000", "raise income from 100 to 3000"]
+    assert all(each["proof"]["optimal"] for each in advice)
+
+
+def test_a_scorecard_of_optbinning(rows: pd.DataFrame, tmp_path: pathlib.Path) -> None:
+    """The function of docs/model-files.md. The package is large, so `./check` has none."""
+    optbinning = pytest.importorskip("optbinning")
+    from sklearn.linear_model import LogisticRegression
+
+    page = (REPOSITORY / "docs" / "model-files.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```py\n(def document.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {"np": np}
+    exec(compile(block, "docs/model-files.md", "exec"), names)
+    features = rows[["income", "job"]].copy()
+    # The class 1 is the event that the card's points warn of.
+    defaulted = 1 - rows["paid"]
+    card = optbinning.Scorecard(
+        binning_process=optbinning.BinningProcess(
+            list(features.columns), categorical_variables=["job"]
+        ),
+        estimator=LogisticRegression(),
+        scaling_method="pdo_odds",
+        scaling_method_params={"pdo": 20, "odds": 50, "scorecard_points": 600},
+    )
+    card.fit(features, defaulted)
+    path = tmp_path / "card.json"
+    path.write_text(json.dumps(names["document"](card, features, ["no", "yes"])))
+    frame = features.assign(paid=np.where(rows["paid"] == 1, "yes", "no"))
+    explainer = tyrex.Explainer(path, frame, label="paid", favourable="yes")
+    expected = card.predict_proba(features)[:, 0]
     assert np.abs(explainer.score() - expected).max() < 1e-6
 
 

@@ -1,6 +1,7 @@
 """docs/trees.md: its blocks and commands run in order, and print what stands there.
 
-Of what a command prints the page may leave out lines, but those that it shows occur in that order.
+A command exits with 0, or with the code in the comment behind it. Of what it prints the page may
+leave out lines, but those that it shows occur in that order.
 `TYREX_SHOW_DOCS=1 pytest -s tests/test_trees_page.py` prints all of it.
 """
 
@@ -46,10 +47,12 @@ def run(text: str, folder: pathlib.Path) -> None:
             exec(compile(block, "docs/trees.md", "exec"), names)
             continue
         for command, shown in commands(block):
-            program, *arguments = shlex.split(command)
+            program, *arguments = shlex.split(command, comments=True)
+            said = re.search(r"# exit code (\d+)$", command)
+            code = int(said[1]) if said else 0
             assert program == "tyrex", command
             done = subprocess.run([built("tyrex"), *arguments], capture_output=True, text=True)
-            assert done.returncode in (0, 1), f"{command}\n{done.stderr}"
+            assert done.returncode == code, f"{command}\n{done.returncode}\n{done.stderr}"
             if SHOW:
                 print(f"$ {command}\n{done.stdout}", flush=True)
                 continue

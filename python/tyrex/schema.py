@@ -195,6 +195,8 @@ def _line(feature: dict[str, Any]) -> list[str]:
         ((action, allowed),) = action.items()
         interval = allowed if action == "within" else interval
         levels = allowed if action == "levels" else levels
+    if becomes := feature.get("may_become"):
+        action += f", may become {becomes}"
     values = " | ".join(str(level) for level in levels)
     if interval:
         values = f"{_end(interval[0])} to {_end(interval[1])}"

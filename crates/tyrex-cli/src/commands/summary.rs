@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
-use tyrex::data::schema::Action;
+use tyrex::data::schema::{Action, MayBecome};
 use tyrex::data::{ReadReport, Schema, Value};
 use tyrex::explain::{Explainer, Part, Performance, Reference};
 use tyrex::model::Model;
@@ -199,7 +199,10 @@ pub(super) fn feature_table(page: &mut Page, schema: &Schema) {
                 feature.name.clone(),
                 feature.kind.name().to_owned(),
                 feature.unit.clone().unwrap_or_default(),
-                name_of(&feature.action),
+                match feature.may_become {
+                    MayBecome::Neither => name_of(&feature.action),
+                    other => format!("{}, may become {}", name_of(&feature.action), name_of(&other)),
+                },
                 values,
             ]
         })

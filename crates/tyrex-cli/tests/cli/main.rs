@@ -9,6 +9,7 @@ mod bad_input;
 #[cfg(target_os = "linux")]
 mod bomb;
 mod calibrate;
+mod card;
 mod certify;
 mod data;
 mod defaults;

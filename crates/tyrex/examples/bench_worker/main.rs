@@ -14,6 +14,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use rayon::prelude::*;
 use serde_json::{Value, json};
+use tyrex::counterfactual::{MethodSpec, Protocol};
 use tyrex::model::train::Trainer;
 use tyrex::model::{Activation, Dense, Examples, Mlp, Output, TrainParams};
 use tyrex::{Points, Seed};
@@ -29,13 +30,19 @@ fn main() -> Result<()> {
         "interval" => search::interval(&options),
         "trex-i" | "trex-e" | "trex-nn" | search::PLAUSIBLE => search::explain(&task, &options),
         "tree-score" => trees::score(&options),
-        "tree-advice" | "tree-proof" => trees::advise(&options, task == "tree-proof"),
+        "tree-advice" | "tree-proof" => {
+            trees::advise(&options, &trees::min_cost(task == "tree-proof"))
+        }
+        "tree-trex-o" | "tree-trex-e" => {
+            let method = task.trim_start_matches("tree-");
+            trees::advise(&options, &MethodSpec::named(method, Protocol::Product)?)
+        }
         _ => bail!("unknown task `{task}`, expected {TASKS}"),
     }
 }
 
 const TASKS: &str = "train, gemm, stability, trex-i, trex-e, trex-nn, plausible, interval, tree-advice, \
-     tree-proof or tree-score";
+     tree-proof, tree-trex-o, tree-trex-e or tree-score";
 
 /// The settings of every worker.
 struct Options {

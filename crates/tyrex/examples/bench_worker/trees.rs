@@ -2,14 +2,18 @@
 //! proof.
 
 use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use serde_json::json;
 use tyrex::action::FeasibleSet;
 use tyrex::counterfactual::{
-    Answer, Budget, Counterfactual, Factual, MethodSpec, Norm, Outcome, Problem, Protocol, find_all,
+    Answer, Budget, Counterfactual, Factual, MethodSpec, MinCost, Norm, Outcome, Problem,
+    SearchModels, find_all,
 };
-use tyrex::model::files::{ImportOptions, ModelFile};
+use tyrex::model::Model;
+use tyrex::model::files::{Core, ImportOptions, ModelFile};
 
 use super::{Options, read_rows, serve};
 
@@ -33,17 +37,25 @@ pub(crate) fn score(options: &Options) -> Result<()> {
     serve(round)
 }
 
-/// `min-cost` in L1, one factual after the other, from nothing: its preparation is timed too.
-pub(crate) fn advise(options: &Options, prove: bool) -> Result<()> {
+/// `min-cost`, with a proof or without.
+pub(crate) fn min_cost(prove: bool) -> MethodSpec {
+    MethodSpec::MinCost(MinCost { prove, ..MinCost::default() })
+}
+
+/// A method in L1, one factual after the other, from nothing: its preparation is timed too. `trex-e`
+/// searches over the models `search-N.json` of the folder.
+pub(crate) fn advise(options: &Options, spec: &MethodSpec) -> Result<()> {
     let folder = options.problem.as_ref().context("this task needs --problem")?;
     rayon::ThreadPoolBuilder::new().num_threads(options.threads).build_global()?;
-    let model = ModelFile::read(&folder.join("model.json"), &ImportOptions::default())?;
+    let model = read_model(&folder.join("model.json"))?;
     let points = |name: &str| read_rows(&folder.join(name)).map(|(points, _)| points);
     let (rows, factuals) = (points("rows.bin")?, points("factuals.bin")?);
-    let question = Problem::new(model.model(), Norm::L1, &rows)?;
-    let mut spec = MethodSpec::named("min-cost", Protocol::Paper)?;
-    if let MethodSpec::MinCost(method) = &mut spec {
-        method.prove = prove;
+    let mut question = Problem::new(&*model, Norm::L1, &rows)?;
+    let prove = matches!(spec, MethodSpec::MinCost(method) if method.prove);
+    let models;
+    if matches!(spec, MethodSpec::TrexE(_)) {
+        models = SearchModels::new(Arc::clone(&model), search_models(folder)?, Vec::new())?;
+        question = question.with_search_models(&models);
     }
     let anywhere = FeasibleSet::everywhere(factuals.dim());
     let factuals: Vec<Factual> =
@@ -75,4 +87,17 @@ pub(crate) fn advise(options: &Options, prove: bool) -> Result<()> {
     };
     round()?;
     serve(round)
+}
+
+/// The models `search-N.json` of a folder.
+fn search_models(folder: &Path) -> Result<Vec<Arc<dyn Model>>> {
+    let files = (1..).map(|number| folder.join(format!("search-{number}.json")));
+    files.take_while(|path| path.exists()).map(|path| read_model(&path)).collect()
+}
+
+fn read_model(path: &Path) -> Result<Arc<dyn Model>> {
+    Ok(match ModelFile::read(path, &ImportOptions::default())?.core {
+        Core::Trees(trees) => Arc::new(trees),
+        Core::Mlp(network) => Arc::new(network),
+    })
 }

@@ -21,6 +21,8 @@ pub(crate) struct Lever {
     pub(crate) points: Vec<f32>,
     /// Whether it is a number, and not one of several levels.
     pub(crate) is_number: bool,
+    /// Whether the last value of a number is the missing one.
+    pub(crate) ends_missing: bool,
     /// Whether a rule between features is about it.
     pub(crate) is_bound: bool,
 }
@@ -47,7 +49,8 @@ impl Lever {
         let kept: Vec<usize> = (0..count)
             .filter(|&index| {
                 let is_next = (index + 1) * most / count > index * most / count;
-                is_next || self.point(index) == own
+                let is_missing = self.ends_missing && index + 1 == count;
+                is_next || is_missing || self.point(index) == own
             })
             .collect();
         self.points = kept.iter().flat_map(|&index| self.point(index).to_vec()).collect();
@@ -111,6 +114,7 @@ impl FeasibleSet {
             values: Vec::new(),
             points,
             is_number: true,
+            ends_missing: false,
             is_bound: false,
         }
     }
@@ -159,10 +163,22 @@ impl Answers {
                 encoded.sort_by(|a, b| a.1[0].total_cmp(&b.1[0]));
                 encoded.dedup_by(|a, b| a.1 == b.1);
             }
+            let ends_missing = is_number && options.may_be_missing();
+            if ends_missing {
+                encoded.push((Value::Missing, options.columns_of(&Value::Missing)));
+            }
             let is_bound = self.is_bound(position);
             let (values, points): (Vec<Value>, Vec<Vec<f32>>) = encoded.into_iter().unzip();
             let points = points.concat();
-            levers.push(Lever { position, columns, values, points, is_number, is_bound });
+            levers.push(Lever {
+                position,
+                columns,
+                values,
+                points,
+                is_number,
+                ends_missing,
+                is_bound,
+            });
         }
         levers.sort_by_key(|lever| lever.position);
         levers
@@ -170,7 +186,8 @@ impl Answers {
 }
 
 impl Options {
-    /// The factual's own number, and the allowed ones of the given columns.
+    /// The factual's own number, or the one in the place of a missing one, and the allowed ones of the
+    /// given columns.
     fn tried(&self, tried: &Tried<'_>) -> Vec<Value> {
         let Some(numbers) = self.numbers() else { return Vec::new() };
         let own = numbers.affine().coordinate(numbers.start());

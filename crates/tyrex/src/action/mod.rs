@@ -11,7 +11,8 @@
 //!
 //! Real rows may violate the rules, so the factual always belongs to its set:
 //!
-//! - a feature that is missing or has a special value stays so, and no feature becomes so;
+//! - a feature that has a special value stays so, and no feature becomes so; the same goes for missing
+//!   values, unless the feature may become known or missing;
 //! - a number outside the interval it may move in, or a level that is not allowed, may stay,
 //!   or move inside;
 //! - a linear rule that the factual breaks must not be broken any further;

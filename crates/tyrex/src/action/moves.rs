@@ -64,13 +64,19 @@ impl Answers {
         for (position, (options, value)) in self.options.iter().zip(row.values()).enumerate() {
             let Some(block) = blocks[position] else { continue };
             let others: Vec<Value> = match (options.choice(), value) {
-                (Choice::Number(numbers), Value::Number(number)) => {
-                    numbers.moves(*number).into_iter().map(Value::Number).collect()
+                (Choice::Number(numbers), _) => {
+                    let start = numbers.start();
+                    let from = value.number().unwrap_or(start);
+                    let own = Some(start).filter(|&start| numbers.allow(start));
+                    let own = own.filter(|_| *value == Value::Missing);
+                    let others = own.into_iter().chain(numbers.moves(from)).map(Value::Number);
+                    let missing = options.may_be_missing() && *value != Value::Missing;
+                    others.chain(missing.then_some(Value::Missing)).collect()
                 }
                 (Choice::Levels(levels), _) => {
                     levels.iter().map(|(level, _)| level).filter(|l| *l != value).cloned().collect()
                 }
-                (Choice::Fixed | Choice::Number(_), _) => Vec::new(),
+                (Choice::Fixed, _) => Vec::new(),
             };
             for other in others {
                 values[position] = other;

@@ -18,6 +18,8 @@ pub(super) struct Options {
     start: Value,
     start_columns: Vec<f32>,
     choice: Choice,
+    /// The columns of the missing value, if a number may be missing. Levels list it.
+    missing: Option<Vec<f32>>,
 }
 
 /// The values other than the factual's own.
@@ -72,12 +74,25 @@ impl Options {
         start_columns: Vec<f32>,
     ) -> Result<Self> {
         let is_ordinary = !is_special(schema, feature, block, &start);
+        let is_missing = start == Value::Missing;
+        let may_be_missing =
+            if is_missing { feature.may_become.known() } else { feature.may_become.missing() };
+        let of_missing = || -> Result<Vec<f32>> {
+            let mut own = vec![0.0; columns.len()];
+            block.encode(&Value::Missing, &mut own)?;
+            Ok(own)
+        };
+        let may_change = is_ordinary || (is_missing && may_be_missing);
+        let mut missing = None;
         let choice = match (&block.coding, &start) {
-            _ if !is_ordinary || feature.action == Action::Fixed => Choice::Fixed,
-            (Coding::Number { affine, range, clip, .. }, Value::Number(number)) => {
+            _ if !may_change || feature.action == Action::Fixed => Choice::Fixed,
+            (Coding::Number { affine, range, clip, .. }, Value::Number(_) | Value::Missing) => {
                 let interval = range.intersection(*clip);
-                Numbers::new(feature, interval, *affine, *number)
-                    .map_or(Choice::Fixed, Choice::Number)
+                let own = Numbers::new(feature, interval, *affine, start.number());
+                if own.is_some() && may_be_missing {
+                    missing = Some(of_missing()?);
+                }
+                own.map_or(Choice::Fixed, Choice::Number)
             }
             (Coding::Number { .. }, _) => Choice::Fixed,
             (Coding::Code { .. } | Coding::OneHot { .. }, _) => {
@@ -87,10 +102,13 @@ impl Options {
                     block.encode(level, &mut own)?;
                     levels.push((level.clone(), own));
                 }
+                if may_be_missing {
+                    levels.push((Value::Missing, of_missing()?));
+                }
                 if levels.len() > 1 { Choice::Levels(levels) } else { Choice::Fixed }
             }
         };
-        Ok(Self { columns, is_ordinary, start, start_columns, choice })
+        Ok(Self { columns, is_ordinary, start, start_columns, choice, missing })
     }
 
     /// The values other than the factual's own.
@@ -115,9 +133,15 @@ impl Options {
     pub(super) fn allow(&self, value: &Value) -> bool {
         match &self.choice {
             Choice::Fixed => *value == self.start,
+            Choice::Number(_) if *value == Value::Missing => self.missing.is_some(),
             Choice::Number(numbers) => value.number().is_some_and(|number| numbers.allow(number)),
             Choice::Levels(levels) => levels.iter().any(|(level, _)| level == value),
         }
+    }
+
+    /// Whether a number may be missing, as it is or as it becomes.
+    pub(super) fn may_be_missing(&self) -> bool {
+        self.missing.is_some()
     }
 
     /// The same with fewer values; `None` if none is left.
@@ -147,7 +171,12 @@ impl Options {
     pub(super) fn columns_of(&self, value: &Value) -> Vec<f32> {
         match (&self.choice, value) {
             (Choice::Number(numbers), Value::Number(number)) if *value != self.start => {
-                vec![numbers.affine.coordinate(*number)]
+                let mut own = vec![0.0; self.columns.len()];
+                own[0] = numbers.affine.coordinate(*number);
+                own
+            }
+            (Choice::Number(_), Value::Missing) => {
+                self.missing.as_ref().unwrap_or(&self.start_columns).clone()
             }
             (Choice::Levels(levels), _) => levels
                 .iter()
@@ -159,15 +188,23 @@ impl Options {
 
     /// The allowed value whose columns are nearest; the factual's own among equals.
     pub(super) fn nearest(&self, columns: &[f32]) -> Value {
+        let distance = |own: &[f32]| -> f64 {
+            own.iter().zip(columns).map(|(a, b)| f64::from(a - b).powi(2)).sum()
+        };
         match &self.choice {
             Choice::Fixed => self.start.clone(),
-            Choice::Number(numbers) => numbers
-                .nearest(self.number_at(numbers, columns[0]), Interval::ALL)
-                .map_or_else(|| self.start.clone(), Value::Number),
+            Choice::Number(numbers) => {
+                let number = numbers
+                    .nearest(self.number_at(numbers, columns[0]), Interval::ALL)
+                    .map_or_else(|| self.start.clone(), Value::Number);
+                match &self.missing {
+                    Some(missing) if distance(missing) < distance(&self.columns_of(&number)) => {
+                        Value::Missing
+                    }
+                    _ => number,
+                }
+            }
             Choice::Levels(levels) => {
-                let distance = |own: &[f32]| -> f64 {
-                    own.iter().zip(columns).map(|(a, b)| f64::from(a - b).powi(2)).sum()
-                };
                 let start = levels.iter().filter(|(level, _)| *level == self.start);
                 let in_order = start.chain(levels);
                 let nearest = in_order.min_by(|a, b| distance(&a.1).total_cmp(&distance(&b.1)));
@@ -178,7 +215,7 @@ impl Options {
 
     /// The number of a column: exact if it is the factual's column.
     pub(super) fn number_at(&self, numbers: &Numbers, column: f32) -> f64 {
-        if column == self.start_columns[0] {
+        if column == self.start_columns[0] && self.start != Value::Missing {
             numbers.start
         } else {
             numbers.affine.invert(f64::from(column))
@@ -196,14 +233,15 @@ impl Options {
                     let x = numbers.affine.apply(end) as f32;
                     bounds[0] = (bounds[0].0.min(x), bounds[0].1.max(x));
                 }
-            }
-            Choice::Levels(levels) => {
-                for (_, own) in levels {
-                    for (bound, &x) in bounds.iter_mut().zip(own) {
-                        *bound = (bound.0.min(x), bound.1.max(x));
-                    }
+                if let Some(missing) = &self.missing {
+                    // The columns beside a number are 0 where it is known.
+                    let known = std::iter::once(missing[0]).chain(missing[1..].iter().map(|_| 0.0));
+                    let known: Vec<f32> = known.collect();
+                    include(&mut bounds, missing);
+                    include(&mut bounds, &known);
                 }
             }
+            Choice::Levels(levels) => levels.iter().for_each(|(_, own)| include(&mut bounds, own)),
         }
         bounds
     }
@@ -232,12 +270,16 @@ impl Options {
                     (false, true) => format!("up to {upper}"),
                     (false, false) => "of any size".to_owned(),
                 };
-                let own = if numbers.interval.contains(numbers.start) {
-                    String::new()
-                } else {
-                    format!(", or {start} as it is")
+                let own = match &self.start {
+                    Value::Missing => format!(", or {start} as it is"),
+                    _ if numbers.interval.contains(numbers.start) => String::new(),
+                    _ => format!(", or {start} as it is"),
                 };
-                format!("{multiple}{range}{own}")
+                let missing = match &self.missing {
+                    Some(_) if self.start != Value::Missing => ", or missing",
+                    _ => "",
+                };
+                format!("{multiple}{range}{own}{missing}")
             }
         }
     }
@@ -246,13 +288,21 @@ impl Options {
 impl Numbers {
     /// The numbers that the feature's range and action leave, inside what can be encoded;
     /// `None` if there are none.
-    fn new(feature: &Feature, encodable: Interval, affine: Affine, start: f64) -> Option<Self> {
+    ///
+    /// A missing start has no direction to go in, and no number of its own: the number in its place
+    /// is the allowed one whose column is nearest to that of the missing value, 0.
+    fn new(
+        feature: &Feature,
+        encodable: Interval,
+        affine: Affine,
+        start: Option<f64>,
+    ) -> Option<Self> {
         let all = Interval::ALL;
-        let asked = match &feature.action {
-            Action::Free | Action::Fixed | Action::Levels(_) => all,
-            Action::OnlyUp => Interval { lower: start, ..all },
-            Action::OnlyDown => Interval { upper: start, ..all },
-            Action::Within(interval) => *interval,
+        let asked = match (&feature.action, start) {
+            (Action::OnlyUp, Some(start)) => Interval { lower: start, ..all },
+            (Action::OnlyDown, Some(start)) => Interval { upper: start, ..all },
+            (Action::Within(interval), _) => *interval,
+            _ => all,
         };
         let interval = asked.intersection(feature.range.unwrap_or(all)).intersection(encodable);
         if interval.lower > interval.upper {
@@ -270,14 +320,14 @@ impl Numbers {
                 upper: step.nearest(interval.upper),
             })
             .intersection(interval);
-        let keeps_start = true;
-        (interval.lower <= interval.upper).then_some(Self {
-            interval,
-            step,
-            affine,
-            start,
-            keeps_start,
-        })
+        if interval.lower > interval.upper {
+            return None;
+        }
+        let own = Self { interval, step, affine, start: f64::NAN, keeps_start: false };
+        match start {
+            Some(start) => Some(Self { start, keeps_start: true, ..own }),
+            None => Some(Self { start: own.nearest(affine.invert(0.0), all)?, ..own }),
+        }
     }
 
     /// Those in an interval, and the factual's own if it is kept; `None` if the interval has none.
@@ -447,6 +497,13 @@ impl Numbers {
     }
 }
 
+/// Widens bounds to hold some columns.
+fn include(bounds: &mut [(f32, f32)], columns: &[f32]) {
+    for (bound, &x) in bounds.iter_mut().zip(columns) {
+        *bound = (bound.0.min(x), bound.1.max(x));
+    }
+}
+
 /// Four steps of single precision, relative to the number.
 const STEPS_INWARD: f64 = 2.4e-7;
 
@@ -474,7 +531,7 @@ fn is_special(schema: &Schema, feature: &Feature, block: &Block, value: &Value) 
         || listed(SpecialAs::Number)
 }
 
-/// The levels a feature may have, the factual's own among them.
+/// The levels a feature may have, the factual's own among them. A missing one has no order to go in.
 fn allowed_levels<'a>(feature: &'a Feature, start: &'a Value) -> impl Iterator<Item = &'a Value> {
     let levels = feature.kind.levels();
     let current = levels.iter().position(|level| level == start);
@@ -482,8 +539,8 @@ fn allowed_levels<'a>(feature: &'a Feature, start: &'a Value) -> impl Iterator<I
         let allowed = match &feature.action {
             Action::Free => true,
             Action::Fixed | Action::Within(_) => false,
-            Action::OnlyUp => current.is_some_and(|current| position >= current),
-            Action::OnlyDown => current.is_some_and(|current| position <= current),
+            Action::OnlyUp => current.is_none_or(|current| position >= current),
+            Action::OnlyDown => current.is_none_or(|current| position <= current),
             Action::Levels(allowed) => allowed.contains(level),
         };
         (allowed || level == start).then_some(level)

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Explainer;
-use crate::data::schema::{Action, Interval, SpecialAs};
+use crate::data::schema::{Action, Interval, MayBecome, SpecialAs, is_default};
 use crate::data::value::Value;
 use crate::data::{Feature, FeatureKind};
 
@@ -44,6 +44,9 @@ pub struct FeatureDocument {
     pub missing: bool,
     /// How a person may change it.
     pub action: Action,
+    /// Whether a missing value may become known, and a known one missing.
+    #[serde(skip_serializing_if = "is_default")]
+    pub may_become: MayBecome,
 }
 
 /// The kind of a feature's values, as in the schema.
@@ -107,6 +110,7 @@ impl Explainer {
             range: feature.range,
             missing: schema.missing_policy(feature).keeps_missing(),
             action: feature.action.clone(),
+            may_become: feature.may_become,
             special,
         }
     }

@@ -92,6 +92,8 @@ impl FeatureChange {
             _ => "change",
         };
         let clause = match kind {
+            _ if *from == Value::Missing => format!("provide {name}: {}{unit}", quoted(to, &end)),
+            _ if *to == Value::Missing => format!("leave out {name}, now {}", quoted(from, &start)),
             FeatureKind::Flag { .. } => format!("set {name} to {}", quoted(to, &end)),
             _ => {
                 format!("{verb} {name} from {} to {}{unit}", quoted(from, &start), quoted(to, &end))
@@ -151,8 +153,9 @@ mod tests {
             // Zeros before the point are digits.
             (change("amount", 120_000.4, 500_000.2), "raise amount from 120000 to 500001 DM"),
             (change("amount", 999_999.6, 120_000.4), "lower amount from 1000000 to 120000 DM"),
-            (change("amount", none.clone(), 3.5), "change amount from (missing) to 3.5 DM"),
-            (change("amount", 3.5, none), "change amount from 3.5 to (missing)"),
+            (change("amount", none.clone(), 3.5), "provide amount: 3.5 DM"),
+            (change("amount", 3.5, none.clone()), "leave out amount, now 3.5"),
+            (change("telephone", none, "yes"), "provide telephone: `yes`"),
             (change("savings", "none", "some"), "change savings from `none` to `some`"),
             (change("savings", 2.0, 1.0), "lower savings from 2 to 1"),
             (change("purpose", 0.0, 1.0), "change purpose from `0` to `1`"),
@@ -161,7 +164,11 @@ mod tests {
         for (change, clause) in cases {
             let ChangeWords { from, to, clause: own } = change.words;
             assert_eq!(own, clause);
-            let ends = if own.starts_with("set") { to } else { format!("{from} to {to}") };
+            let ends = match () {
+                () if own.starts_with("set") || own.starts_with("provide") => to,
+                () if own.starts_with("leave out") => from,
+                () => format!("{from} to {to}"),
+            };
             assert!(clause.replace('`', "").ends_with(&ends), "{ends}");
         }
     }

@@ -490,7 +490,7 @@ fn schemas() {
             "schema: not a schema: TOML parse error at line 12, column 1\n   |\n12 | rnage = [18, 99]\n   \
              | ^^^^^\nunknown field `rnage`, expected one of `name`, `kind`, `levels`, `description`, \
              `unit`, `range`, `step`, `special`, `missing`, `encoding`, `scaling`, `clip`, `action`, \
-             `price`",
+             `may_become`, `price`",
         ),
         (
             "kind = \"numeric\"",

@@ -11,6 +11,7 @@ use tyrex::counterfactual::{
 };
 use tyrex::data::{Encoder, Row, Schema, Value};
 use tyrex::explain::Ask;
+use tyrex::model::trees::{Aggregate, Comparison, Transform, TreeNode};
 use tyrex::model::{Activation, Dense, Mlp, Model, Output, THRESHOLD, TreeEnsemble};
 use tyrex::{Points, Seed};
 
@@ -388,4 +389,89 @@ fn trex_e_searches_trees_and_networks_together() {
         }
         assert!(found >= 3, "{found} of {}", outcomes.len());
     }
+}
+
+/// Trees with a leaf weight for one of three classes each.
+fn three_classes(seed: u64) -> TreeEnsemble {
+    let mut rng = Seed(seed).rng();
+    let mut tree =
+        |class: usize| -> Vec<TreeNode> {
+            let mut branch = |next: usize| TreeNode::Branch {
+                feature: rng.random_range(0..3),
+                comparison: Comparison::LessOrEqual,
+                threshold: rng.random_range(-1.0..1.0),
+                missing: true,
+                yes: next,
+                no: next + 1,
+            };
+            let mut nodes: Vec<TreeNode> = [1, 3, 5].map(&mut branch).to_vec();
+            nodes.extend((0..4).map(|_| TreeNode::Leaf {
+                weights: vec![(class, rng.random_range(-1.0..1.0_f32))],
+            }));
+            nodes
+        };
+    let trees: Vec<Vec<TreeNode>> = (0..18).map(|index| tree(index % 3)).collect();
+    let transform = Transform::Softmax { favourable: 2 };
+    TreeEnsemble::new(3, &trees, Aggregate::Sum, vec![0.0; 3], transform).unwrap()
+}
+
+/// The favourable one of three classes, beside every cell there is.
+#[test]
+fn advice_on_three_classes_is_the_cheapest_in_nearly_all_cases() {
+    let (mut cases, mut optimal) = (0, 0);
+    for seed in 0..12 {
+        let model = three_classes(seed);
+        let mut rng = Seed(seed).derive("rows").rng();
+        let rows: Vec<f32> = (0..90).map(|_| rng.random_range(-1.5..1.5)).collect();
+        let points = Points::from_rows(3, rows).unwrap();
+        let scores = model.score(&points);
+        let set = FeasibleSet::everywhere(3);
+        let rejected: Vec<usize> =
+            (0..points.len()).filter(|&row| scores[row] < THRESHOLD).take(8).collect();
+        let factuals: Vec<Factual> =
+            rejected.iter().map(|&row| Factual::new(points.row(row), &set)).collect();
+        let cells = model.thresholds();
+        for norm in [Norm::L1, Norm::L2] {
+            let problem = Problem::new(&model, norm, &points).unwrap();
+            let method = MethodSpec::named("min-cost", Protocol::Product).unwrap();
+            let method = method.prepare(&problem, Seed(0)).unwrap();
+            let go_on = |_| ControlFlow::Continue(());
+            let outcomes =
+                find_all(&problem, &*method, &factuals, Budget::default(), go_on).unwrap();
+            for (&row, outcome) in rejected.iter().zip(&outcomes) {
+                let from = points.row(row);
+                let near = |column: usize| -> Vec<f32> {
+                    let cells = cells.column(column);
+                    (0..cells.count()).map(|cell| cells.nearest(cell, from[column])).collect()
+                };
+                let mut all = Points::new(3);
+                for &a in &near(0) {
+                    for &b in &near(1) {
+                        for &c in &near(2) {
+                            all.push(&[a, b, c]);
+                        }
+                    }
+                }
+                let scores = model.score(&all);
+                let accepted = all.rows().zip(scores).filter(|(_, score)| *score >= THRESHOLD);
+                let costs = accepted.map(|(point, _)| norm.distance(point, from));
+                let least = costs.fold(f64::INFINITY, f64::min);
+                let Some(found) = outcome.found() else {
+                    assert!(least.is_infinite(), "seed {seed}, row {row}: {least} is missed");
+                    continue;
+                };
+                assert!(model.score(&Points::one(&found.point))[0] >= THRESHOLD);
+                assert!(found.cost >= least - 1e-6, "{} is below {least}", found.cost);
+                cases += 1;
+                optimal += usize::from(found.cost <= least + 1e-6);
+            }
+        }
+        // Three classes have no proof: their score rises with no single sum.
+        let problem = Problem::new(&model, Norm::L1, &points).unwrap();
+        let spec = MethodSpec::MinCost(MinCost { prove: true, ..MinCost::default() });
+        let refused = spec.prepare(&problem, Seed(0)).err().unwrap().to_string();
+        assert!(refused.contains("more than two classes"), "{refused}");
+    }
+    assert!(cases > 60, "{cases}");
+    assert!(optimal * 100 >= cases * 90, "{optimal} of {cases}");
 }

@@ -20,8 +20,10 @@ use tyrex::model::onnx::{ExportMetadata, write};
 use tyrex::model::{Activation, Dense, Mlp, Model, Output};
 use tyrex::{Points, Seed};
 
-/// The agreement that is promised, in probability.
+/// The agreement that is promised, in probability: of networks, whose sums have another order than
+/// onnxruntime's, and of trees.
 const TOLERANCE: f64 = 1e-5;
+const TOLERANCE_OF_TREES: f64 = 1e-6;
 
 /// One model, its rows, and what onnxruntime says.
 #[derive(Deserialize)]
@@ -94,7 +96,8 @@ fn models_of_other_packages_score_like_onnxruntime() {
                     case.kind,
                     case.operators.join(" ")
                 );
-                if deviation.is_nan() || deviation > TOLERANCE {
+                let most = if case.kind == "trees" { TOLERANCE_OF_TREES } else { TOLERANCE };
+                if deviation.is_nan() || deviation > most {
                     failures.push(format!("{}: deviates by {deviation:e}", case.name));
                 }
             }

@@ -199,3 +199,53 @@ async fn strangers_models_are_read_one_at_a_time() {
     assert_eq!(statuses[0], 201);
     assert!(statuses[1..].iter().all(|status| [409, 503].contains(status)), "{statuses:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_uploaded_scorecard_is_explained_with_a_proof() {
+    let (_folder, world) = world().await;
+    let card = br#"{"scorecard": 1, "factor": 10, "offset": 45, "variables": [
+        {"name": "income", "missing": 20, "bins": [{"below": 3000, "points": 5}, {"points": 40}]},
+        {"name": "debt", "missing": 0, "bins": [{"below": 2, "points": 30}, {"points": 6}]}]}"#;
+    let schema = br#"
+format_version = 1
+[model]
+input = "raw"
+[scaling]
+method = "none"
+[label]
+column = "paid"
+favourable = "yes"
+[[feature]]
+name = "income"
+kind = "integer"
+range = [0, 9000]
+missing = "pass"
+may_become = "known"
+[[feature]]
+name = "debt"
+kind = "integer"
+range = [0, 9]
+action = "fixed"
+"#;
+    let parts: [(&str, Option<&str>, &[u8]); 3] =
+        [("model", None, card), ("schema", None, schema), ("name", None, b"card")];
+    let answer = world.post_form("/v1/models", &parts, "*/*").await;
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    let detail = answer.json();
+    assert_eq!(detail["features"][0]["may_become"], "known");
+    assert!(detail["features"][1].get("may_become").is_none());
+    let question = json!({
+        "model": "card", "rows": [{"income": null, "debt": 5}, {"income": 100, "debt": 5}],
+        "method": "min-cost", "prove": true, "models": 0,
+    });
+    let said = world.post("/v1/explain", &question).await.ok();
+    for (row, words) in ["provide income: 3000", "raise income from 100 to 3000"].iter().enumerate()
+    {
+        let advice = &said["rows"][row]["advice"];
+        assert_eq!(advice["changes"][0]["words"]["clause"], *words, "{said}");
+        assert_eq!(advice["changes"].as_array().unwrap().len(), 1);
+        assert_eq!(advice["proof"]["optimal"], true, "{said}");
+    }
+    // Without a scale, the column of a missing number is 0, and the one beside it 1.
+    assert_eq!(said["rows"][0]["advice"]["cost"]["l1"], 3001.0, "{said}");
+}

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::{
-    Action, Encoding, FORMAT_VERSION, Feature, FeatureKind, Interval, MissingPolicy, Schema,
-    SpecialAs, Split,
+    Action, Encoding, FORMAT_VERSION, Feature, FeatureKind, Interval, MayBecome, MissingPolicy,
+    Rule, Schema, SpecialAs, Split,
 };
 use crate::data::number::Step;
 use crate::data::value::Value;
@@ -130,6 +130,7 @@ impl Schema {
         self.check_special(feature)?;
         self.check_encoding(feature)?;
         check_action(feature)?;
+        self.check_may_become(feature)?;
         self.check_price(feature)?;
         if let MissingPolicy::Fill(value) = self.missing_policy(feature)
             && !self.accepts(feature, value)
@@ -219,6 +220,25 @@ impl Schema {
             }
         }
         Ok(())
+    }
+
+    fn check_may_become(&self, feature: &Feature) -> Result<(), String> {
+        if feature.may_become == MayBecome::Neither {
+            return Ok(());
+        }
+        if !self.missing_policy(feature).keeps_missing() {
+            return Err("`may_become` needs missing cells that are values: set `missing` to \
+                        \"pass\" or \"level\""
+                .to_owned());
+        }
+        // A missing value is in no sum and has no direction.
+        let is_about = |rule: &Rule| rule.features().contains(&feature.name.as_str());
+        match self.rules.iter().position(is_about) {
+            Some(rule) => Err(format!(
+                "`may_become` does not go with features in rules, and rule {rule} is about it"
+            )),
+            None => Ok(()),
+        }
     }
 
     fn check_order(&self) -> Result<()> {

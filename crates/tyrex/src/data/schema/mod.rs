@@ -283,6 +283,8 @@ pub struct Feature {
     pub clip: Option<Interval>,
     /// How a person may change it.
     pub action: Action,
+    /// Whether a missing value may become known, and a known one missing.
+    pub may_become: MayBecome,
     /// How many times a change of it counts in the cost.
     pub price: Option<Price>,
 }
@@ -319,6 +321,7 @@ impl Feature {
             scaling: None,
             clip: None,
             action: Action::Free,
+            may_become: MayBecome::Neither,
             price: None,
         }
     }
@@ -409,6 +412,34 @@ pub enum Action {
     /// Only to one of these levels.
     #[cfg_attr(feature = "openapi", schema(value_type = Vec<crate::data::FeatureValue>))]
     Levels(Vec<Value>),
+}
+
+/// Whether a person may give a value that is missing, or take one back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum MayBecome {
+    /// Neither: what is missing stays so, and what is known stays known.
+    #[default]
+    Neither,
+    /// A missing value may become any that the action and the range allow.
+    Known,
+    /// A known value may become missing.
+    Missing,
+    /// Both.
+    Either,
+}
+
+impl MayBecome {
+    /// Whether a missing value may become known.
+    pub(crate) fn known(self) -> bool {
+        matches!(self, Self::Known | Self::Either)
+    }
+
+    /// Whether a known value may become missing.
+    pub(crate) fn missing(self) -> bool {
+        matches!(self, Self::Missing | Self::Either)
+    }
 }
 
 /// The numbers from `lower` to `upper`, both included; an end may be infinite.
@@ -574,7 +605,7 @@ impl Schema {
     }
 }
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 

@@ -82,6 +82,20 @@ pub enum Change {
     Levels(Vec<Value>),
 }
 
+impl Rule {
+    /// The features that it is about.
+    pub(crate) fn features(&self) -> Vec<&str> {
+        match &self.relation {
+            Relation::Sum { terms, .. } => terms.keys().map(String::as_str).collect(),
+            Relation::Ratio { dividend, divisor, .. } => vec![dividend, divisor],
+            Relation::Monotone { leader, follower } => vec![leader, follower],
+            Relation::Implication { condition, consequence } => {
+                condition.keys().chain(consequence.keys()).map(String::as_str).collect()
+            }
+        }
+    }
+}
+
 /// A rule in TOML and JSON: the keys of one of four forms.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Action, Encoding, Feature, FeatureKind, Interval, MissingPolicy, Price, Rule, Scaling, Schema,
-    Special, Split, is_default,
+    Action, Encoding, Feature, FeatureKind, Interval, MayBecome, MissingPolicy, Price, Rule,
+    Scaling, Schema, Special, Split, is_default,
 };
 use crate::data::value::Value;
 use crate::error::{Error, Result, in_short_lines};
@@ -41,6 +41,8 @@ pub(super) struct FeatureToml {
     clip: Option<Interval>,
     #[serde(default, skip_serializing_if = "is_default")]
     action: Action,
+    #[serde(default, skip_serializing_if = "is_default")]
+    may_become: MayBecome,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     price: Option<Price>,
 }
@@ -97,6 +99,7 @@ impl TryFrom<FeatureToml> for Feature {
             scaling: toml.scaling,
             clip: toml.clip,
             action: toml.action,
+            may_become: toml.may_become,
             price: toml.price,
         })
     }
@@ -125,6 +128,7 @@ impl From<Feature> for FeatureToml {
             scaling: feature.scaling,
             clip: feature.clip,
             action: feature.action,
+            may_become: feature.may_become,
             price: feature.price,
         }
     }

@@ -21,6 +21,9 @@ impl TreeEnsemble {
     /// between 0 and 1: sums of raw scores, as those of boosting, are none.
     ///
     /// `score = base + sum_i w_i = mean_i (base + N w_i)` for sums, `mean_i (base + w_i)` for means.
+    /// A forest has the base 0, or 1 for the other class, so its leaves have one sign. The leaves of
+    /// boosted trees correct a base in both directions, and a few small ones around 1/2 would lie
+    /// between 0 and 1 too.
     pub(crate) fn voters(&self) -> Option<Voters<'_>> {
         if self.transform != Transform::Identity || self.roots.is_empty() {
             return None;
@@ -30,7 +33,11 @@ impl TreeEnsemble {
             Aggregate::Average => 1.0,
             Aggregate::Minimum | Aggregate::Maximum => return None,
         };
-        let voters = Voters { trees: self, base: f64::from(self.base[0]), scale };
+        let base = f64::from(self.base[0]);
+        if ![0.0, 1.0].contains(&base) {
+            return None;
+        }
+        let voters = Voters { trees: self, base, scale };
         let leaves = self.nodes.iter().enumerate().filter(|(_, n)| n.question == Question::Leaf);
         let mut votes = leaves.map(|(leaf, _)| voters.raw(leaf));
         votes.all(|vote| (-SLACK..=1.0 + SLACK).contains(&vote)).then_some(voters)
@@ -118,7 +125,11 @@ mod tests {
     fn sums_of_raw_scores_have_no_votes() {
         let tree = stump(0.0, [-0.3, 0.4]);
         assert!(made(&[tree.clone(), tree.clone()], Aggregate::Sum, 0.5).voters().is_none());
-        assert!(made(&[], Aggregate::Sum, 0.5).voters().is_none());
+        // Two boosted trees with small leaves.
+        let small = [stump(0.0, [-0.1, 0.2]), stump(1.0, [0.15, -0.2])];
+        assert!(made(&small, Aggregate::Sum, 0.5).voters().is_none());
+        assert!(made(&small, Aggregate::Sum, 0.0).voters().is_none());
+        assert!(made(&[], Aggregate::Sum, 0.0).voters().is_none());
         let whole = [stump(0.0, [0.0, 1.0])];
         assert!(made(&whole, Aggregate::Maximum, 0.0).voters().is_none());
         assert!(made(&whole, Aggregate::Sum, 0.0).voters().is_some());

@@ -247,7 +247,7 @@ impl<'r, 'w> Prover<'r, 'w> {
     fn cheapest(&self, lever: usize, (from, to): Choices) -> (usize, f64) {
         let search = self.run.search;
         let prices = &search.prices[lever];
-        if search.levers[lever].is_number {
+        if search.levers[lever].is_number && !search.levers[lever].ends_missing {
             // Prices rise with the distance from the factual's number.
             let own = self.own[lever].clamp(from, to - 1);
             return (own, prices[own]);

@@ -1,4 +1,7 @@
-//! The charges of the search, on fields whose pairs of values cannot be read together.
+//! The charges of the search, on fields whose pairs of values cannot be read together, and values
+//! that may become known or missing.
+
+mod missing;
 
 use std::sync::Arc;
 

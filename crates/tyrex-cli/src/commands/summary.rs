@@ -201,7 +201,9 @@ pub(super) fn feature_table(page: &mut Page, schema: &Schema) {
                 feature.unit.clone().unwrap_or_default(),
                 match feature.may_become {
                     MayBecome::Neither => name_of(&feature.action),
-                    other => format!("{}, may become {}", name_of(&feature.action), name_of(&other)),
+                    other => {
+                        format!("{}, may become {}", name_of(&feature.action), name_of(&other))
+                    }
                 },
                 values,
             ]

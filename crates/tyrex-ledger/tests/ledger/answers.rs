@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use tyrex::Overwrite;
 use tyrex::data::{Column, Table};
-use tyrex_ledger::ledger::{AnswerFiles, Error, Filter, Ledger, NewPromise, RecordedAnswers, Uuid};
+use tyrex_ledger::database::Database;
+use tyrex_ledger::ledger::{
+    AnswerFiles, Closing, Error, Filter, Ledger, NewPromise, RecordedAnswers, Status, Uuid,
+};
 
 use crate::book::ledger;
 use crate::common::postgres::Server;

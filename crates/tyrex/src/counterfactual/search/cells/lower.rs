@@ -10,13 +10,6 @@ const ROUNDS: usize = 3;
 /// pairs too.
 const NEARLY: f64 = 1.1;
 
-/// A cheaper choice of a lever.
-struct Saving {
-    lever: usize,
-    choice: usize,
-    saved: f64,
-}
-
 impl Run<'_, '_> {
     /// Lowers the cost of a point that passes, as long as it does.
     pub(super) fn lower(&mut self, mut here: Spot, care: Care) -> Spot {
@@ -35,8 +28,7 @@ impl Run<'_, '_> {
         if self.search.is_uneven { self.refined(here) } else { here }
     }
 
-    /// A passing point with cheaper values of some features: in the order of their savings, each
-    /// moved as long as the point passes.
+    /// A passing point with a cheaper value of one feature, of the dearest that has one.
     fn cheaper_by_one(&mut self, here: &Spot) -> Option<Spot> {
         let below = |lever: usize| self.search.price_at(lever, &here.point) * (1.0 - WORTH);
         let changed = self.search.changed(&here.point).into_iter();
@@ -45,39 +37,29 @@ impl Run<'_, '_> {
             .filter(|(_, range)| range.0 < range.1)
             .collect();
         let mut forecasts = self.along(here, &ranges, self.test.threshold)?.into_iter();
-        let mut savings: Vec<Saving> = Vec::new();
-        for &(lever, (from, to)) in &ranges {
-            let (most, prices) = (below(lever), &self.search.prices[lever]);
-            for (choice, forecast) in (from..to).zip(&mut forecasts) {
-                if self.test.foresees(forecast) && prices[choice] < most {
-                    savings.push(Saving { lever, choice, saved: most - prices[choice] });
+        for (lever, (from, to)) in ranges {
+            let most = self.search.price_at(lever, &here.point) * (1.0 - WORTH);
+            let mut passing: Vec<(f64, usize)> = (from..to)
+                .zip(&mut forecasts)
+                .filter(|(_, forecast)| self.test.foresees(*forecast))
+                .map(|(choice, _)| (self.search.prices[lever][choice], choice))
+                .filter(|(price, _)| *price < most)
+                .collect();
+            passing.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+            let mut refused = 0;
+            for (_, choice) in passing {
+                let Some((values, point)) = self.changed(here, &[(lever, choice)]) else {
+                    continue;
+                };
+                let next = self.read(values, point)?;
+                if self.is_cheaper(&next, here) {
+                    return Some(next);
+                }
+                refused += 1;
+                if refused == OFFERS {
+                    break;
                 }
             }
-        }
-        savings.sort_by(|a, b| {
-            b.saved.total_cmp(&a.saved).then((a.lever, a.choice).cmp(&(b.lever, b.choice)))
-        });
-        let mut next = here.clone();
-        // The levers that are done, and those whose forecasts were refused, once for each time.
-        let (mut moved, mut refused): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
-        for Saving { lever, choice, .. } in savings {
-            // Forecasts are those of the first point: later ones are tried once.
-            let offers = if moved.is_empty() { OFFERS } else { 1 };
-            let tried = refused.iter().filter(|&&other| other == lever).count();
-            if moved.contains(&lever) || tried >= offers {
-                continue;
-            }
-            let Some((values, point)) = self.changed(&next, &[(lever, choice)]) else { continue };
-            let other = self.read(values, point)?;
-            if self.is_cheaper(&other, &next) {
-                next = other;
-                moved.push(lever);
-            } else {
-                refused.push(lever);
-            }
-        }
-        if !moved.is_empty() {
-            return Some(next);
         }
         let mut adjusted = self.adjusted(here, here.total * (1.0 - WORTH));
         adjusted.sort_by(|a, b| self.search.total(&a.1).total_cmp(&self.search.total(&b.1)));
@@ -98,7 +80,7 @@ impl Run<'_, '_> {
         }
         let ranges: Vec<(usize, Choices)> =
             levers.iter().map(|&lever| (lever, self.search.range(lever, here.total))).collect();
-        let forecasts = self.along(here, &ranges, here.reading.value)?;
+        let forecasts = self.along(here, &ranges, f64::NEG_INFINITY)?;
         Some(Self::highest_levers(&ranges, &forecasts))
     }
 

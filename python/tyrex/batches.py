@@ -164,20 +164,25 @@ class Gauge(Batchwise):
 
 class Certifier(Batchwise):
     """Certificates of rows in batches: `verdict`, the `probability` that the next model accepts,
-    the `sentence`, the `certificate` as JSON, and `error`."""
+    the `sentence`, the `certificate` as JSON, and `error`.
+
+    The column `parameters` of answers says which models took part in the search; they certify
+    nothing of it. For rows without it, `steered` is as in `tyrex.certify`."""
 
     def __init__(
         self,
         explainer: Explainer,
         ensemble: Ensemble | None = None,
         *,
-        steered: bool = False,
+        steered: bool | None = None,
         probability: float = 0.9,
         confidence: float = 0.95,
         delta: float | None = 0.01,
         radius: float | None = None,
         seed: int = 0,
     ) -> None:
+        from .robustness import declared
+
         terms = {
             "probability": real("probability", probability),
             "confidence": real("confidence", confidence),
@@ -198,7 +203,7 @@ class Certifier(Batchwise):
         self._native = _native.Batchwise.certifier(
             explainer._native,
             None if ensemble is None else ensemble._native,
-            steered,
+            declared(steered),
             to_json("options", terms),
             whole("seed", seed),
         )

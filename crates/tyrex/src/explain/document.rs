@@ -13,7 +13,7 @@ use super::sentence::in_words;
 use super::usual;
 use super::{
     Advice, Adviser, Apart, Ask, Costs, Explainer, FeatureChange, Fresh, PortfolioDocument,
-    Request, ShownPromise,
+    Request, SearchedModels, ShownPromise,
 };
 use crate::calibrate::Calibration;
 use crate::certificate::{Certificate, CertificateDocument};
@@ -52,6 +52,10 @@ pub struct AnswerDocument<R> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
     pub calibration: Option<Calibration>,
+    /// The retrained models that took part in the search, which must not certify its advice. Documents
+    /// of earlier versions have none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub searched: Option<SearchedModels>,
     /// The number of applicants that advice was searched for.
     pub asked: usize,
     /// The number of those with advice.

@@ -132,7 +132,7 @@ impl PromisedPoints {
     /// The promises, judged by fresh models. `None` if there are no promises, no models, or if the
     /// search used the models.
     pub fn judged(&self, fresh: &Fresh, promise: Promise) -> Result<Option<QuestionPortfolio>> {
-        let Fresh { ensemble, steered, search, likeness } = fresh;
+        let Fresh { ensemble, steered, search, likeness, .. } = fresh;
         let models: Vec<&dyn Model> = ensemble.members().iter().map(|member| &**member).collect();
         if *steered || models.is_empty() || self.is_empty() {
             return Ok(None);

@@ -31,6 +31,10 @@ pub(crate) type Line = Result<Vec<Cell<'static>>, String>;
 pub(crate) trait Work: Send + Sync {
     /// The columns of the input, by name.
     fn inputs(&self) -> Vec<&str>;
+    /// Another column of the input, which is read after them if it is there.
+    fn further(&self) -> Option<&str> {
+        None
+    }
     /// The columns of the lines. The first is the number of the row.
     fn columns(&self) -> tyrex::Result<Vec<(String, Content)>>;
     /// The lines of some rows, in their order, after the first cell; `cells` are the inputs.
@@ -93,7 +97,9 @@ impl Batchwise {
     fn lines(&self, py: Python<'_>, batch: &RecordBatch) -> PyResult<Vec<Line>> {
         let rows = batch.num_rows();
         let failures = self.work.failures();
-        let cells = readers(batch, self.work.inputs().into_iter())?;
+        let is_there = |name: &&str| batch.column_by_name(name).is_some();
+        let further = self.work.further().filter(is_there);
+        let cells = readers(batch, self.work.inputs().into_iter().chain(further))?;
         let answered = run_with(py, &failures, None, |watch| {
             let lines = self.work.lines(rows, &cells, watch)?;
             // Lines of work that was interrupted are not given out.
@@ -159,14 +165,14 @@ impl Batchwise {
         Self::new(Box::new(work)).map_err(error::exception)
     }
 
-    /// Certificates of rows.
+    /// Certificates of rows. `steered` says whether the search used the models of the ensemble.
     #[staticmethod]
     #[pyo3(signature = (explainer, ensemble, steered, terms, seed))]
     fn certifier(
         py: Python<'_>,
         explainer: &Explainer,
         ensemble: Option<&Ensemble>,
-        steered: bool,
+        steered: Option<bool>,
         terms: &str,
         seed: u64,
     ) -> PyResult<Self> {

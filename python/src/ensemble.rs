@@ -14,7 +14,7 @@ use tyrex::model::{Mlp, TrainParams};
 use tyrex::{Overwrite, Seed};
 
 use crate::error::{self, OrRaise};
-use crate::explainer::Explainer;
+use crate::explainer::{Explainer, run_with};
 use crate::function::Failure;
 use crate::retrained::Retrained;
 use crate::table::Table;
@@ -66,16 +66,21 @@ impl Ensemble {
     /// each. `origin` says where they come from.
     #[staticmethod]
     fn given(
+        py: Python<'_>,
         explainer: &Explainer,
         origin: String,
         models: Vec<(String, Option<String>, PyRef<'_, Retrained>)>,
     ) -> PyResult<Self> {
-        let failures = models.iter().filter_map(|(.., model)| model.failure.clone()).collect();
+        let failures: Vec<_> =
+            models.iter().filter_map(|(.., model)| model.failure.clone()).collect();
         let given =
             models.iter().map(|(name, set, model)| model.given(name.clone(), set.as_deref()));
         let given = given.collect::<tyrex::Result<_>>().or_raise()?;
-        let inner = explainer.inner.retraining().given(origin, given).or_raise()?;
-        Ok(Self { inner: Arc::new(inner), failures })
+        // Functions are compared by their scores.
+        let all: Vec<_> = explainer.failure.iter().chain(&failures).cloned().collect();
+        let retraining = explainer.inner.retraining();
+        let inner = run_with(py, &all, None, |_| retraining.given(origin, given))?;
+        Ok(Self { inner: Arc::new(inner.whole()?), failures })
     }
 
     /// Writes every model into a folder, with the schema and the encoder.

@@ -15,7 +15,7 @@ use tyrex::counterfactual::{MethodSpec, Reason, Tick};
 use tyrex::explain::{
     Answered, Applicant, Ask, CALIBRATED_ROWS, CONFIDENCE, CalibrationTerms, Defaults, PROMISE,
     Part, PortfolioTerms, Progress, Promise, RETRAINED_MODELS, RetrainingTerms, RowStability,
-    SEARCH_MODELS, SIBLINGS, StabilityTerms, TUNING_MODELS,
+    SEARCH_MODELS, SIBLINGS, SearchedModels, StabilityTerms, TUNING_MODELS,
 };
 use tyrex::model::TrainParams;
 use tyrex::{Points, Seed};
@@ -494,38 +494,47 @@ impl Explainer {
     }
 
     /// A certificate for every row of a table that is not dropped, as JSON, each with its sentence,
-    /// after its row.
-    #[pyo3(signature = (rows, ensemble, steered, terms, seed, progress = None))]
+    /// after its row, and the number of models that are left out, since they took part in the search.
+    /// `searched` are those that the advice records, as JSON, or those in the column `parameters`;
+    /// `steered` says whether the search used the models of the ensemble.
+    #[pyo3(signature = (rows, ensemble, searched, steered, terms, seed, progress = None))]
+    #[expect(clippy::too_many_arguments, reason = "they are the keywords of the Python function")]
     fn certify(
         &self,
         py: Python<'_>,
         rows: &Table,
         ensemble: Option<&Ensemble>,
-        steered: bool,
+        searched: Option<&str>,
+        steered: Option<bool>,
         terms: &str,
         seed: u64,
         progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Vec<(usize, String)>> {
+    ) -> PyResult<(Vec<(usize, String)>, usize)> {
         let terms: Terms = error::from_json("options", terms)?;
+        let searched = match searched {
+            Some(text) => error::from_json("searched", text)?,
+            None => SearchedModels::in_table(&rows.0).or_raise()?,
+        };
         let seed = Ask { seed, ..Ask::default() }.certificate_seed();
         let certified = self.run(py, ensemble, progress, |watch| {
             let applicants = self.read(rows)?;
             watch.expect(applicants.len());
             let fresh = |own: &Ensemble| {
-                let models = (*own.inner).clone();
-                self.inner.retraining().fresh(models, steered, &|_| watch.go_on())
+                let (models, watch) = ((*own.inner).clone(), |_| watch.go_on());
+                self.inner.retraining().unsearched(searched.as_ref(), models, steered, &watch)
             };
-            let fresh = ensemble.map(fresh).transpose()?;
+            let (fresh, left_out) = ensemble.map(fresh).transpose()?.unzip();
             let points = self.points(&applicants);
             let certificates =
                 self.inner.certify(&points, fresh.as_ref(), &terms, seed, || watch.count())?;
-            Ok((applicants, certificates))
+            Ok((applicants, certificates, left_out.unwrap_or(0)))
         })?;
-        let (applicants, certificates) = certified.whole()?;
+        let (applicants, certificates, left_out) = certified.whole()?;
         let document = |(applicant, certificate): (&Applicant, Certificate)| {
             Ok((applicant.row, error::json(&CertificateDocument::from(certificate))?))
         };
-        applicants.iter().zip(certificates).map(document).collect()
+        let documents = applicants.iter().zip(certificates).map(document);
+        Ok((documents.collect::<PyResult<_>>()?, left_out))
     }
 
     /// Recomputes the certificates of a document and compares them, as JSON.

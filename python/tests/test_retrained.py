@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 import torch
 from sklearn.ensemble import RandomForestClassifier
@@ -109,10 +111,10 @@ def test_refit_makes_the_models_of_a_promise(rows: pd.DataFrame, logistic: tyrex
     advice = logistic.explain(
         limit=6, promise=0.5, confidence=0.9, refit=refit, progress=lambda *at: seen.append(at)
     )
-    # 40 to search over, 30 that choose the margin, 9 fresh ones, and 20 to compare with.
-    assert len(calls) == 129 and (129, 129) in seen
-    assert len({seed for seed, _ in calls}) == 129
-    assert sum(different == ROWS for _, different in calls) == 20
+    # 40 to search over, 60 that choose the margin, 9 fresh ones, and 60 to compare with.
+    assert len(calls) == 169 and (169, 169) in seen
+    assert len({seed for seed, _ in calls}) == 169
+    assert sum(different == ROWS for _, different in calls) == 60
     assert advice.request["method"]["method"] == "trex-e"
     promises = [each.promise for each in advice if each.found]
     assert promises and all(promise["models"] == 9 for promise in promises)
@@ -183,6 +185,8 @@ def test_black_boxes_certify_and_raise_their_errors(
 
     ensemble = tyrex.retrain(logistic, retrained=[function(0.1 * i) for i in range(5)])
     assert len(tyrex.certify(logistic, features(rows).iloc[:2], ensemble)) == 2
+    with pytest.raises(tyrex.ModelError, match=r"retrained\[1\]: it scores 400 reference rows"):
+        tyrex.retrain(logistic, retrained=[function(0.1), function(0.1)])
     broken[0] = True
     with pytest.raises(Broken):
         tyrex.certify(logistic, features(rows).iloc[:2], ensemble)
@@ -200,6 +204,112 @@ def test_sets_are_chosen_by_name(
     advice = logistic.explain(limit=2, promise=0.5, confidence=0.9, retrained=sets)
     found = [each for each in advice if each.found]
     assert found and all(each.promise["models"] == 12 for each in found)
+
+
+def test_models_that_searched_do_not_certify(rows: pd.DataFrame, logistic: tyrex.Explainer) -> None:
+    models = [pipeline(bootstrap(rows, seed)) for seed in range(40)]
+    question: dict[str, Any] = {"limit": 4, "promise": 0.5, "confidence": 0.9}
+    advice = logistic.explain(retrained=models, **question)
+    searched = advice.answer["searched"]
+    fresh = next(each.promise for each in advice if each.found)["models"]
+    assert searched["models"] == len(searched["fingerprints"]) == 40 - fresh > 0
+
+    # The search took these at random: they are left out, and the others are known to be others.
+    ensemble = tyrex.retrain(logistic, retrained=models)
+    with pytest.warns(UserWarning, match=f"{40 - fresh} models of the ensemble took part"):
+        certificates = tyrex.certify(logistic, advice, ensemble)
+    tiers = [ensemble_tier(each) for each in certificates if each]
+    assert tiers and all(tier["models"] == fresh for tier in tiers)
+    words = [each["sentence"] for each in certificates if each]
+    assert all(f"none of them is among the {40 - fresh} that searched" in each for each in words)
+    # They are the certificates of `explain`.
+    own = [each["retraining"] for each in advice.certificates if each]
+    of = lambda each: (each["search"], sorted(each["models"]))  # noqa: E731
+    again = [each["retraining"] for each in certificates if each]
+    assert [of(each) for each in again] == [of(each) for each in own]
+
+    # Models that the user chose to certify are refused, and so are models that all searched.
+    chosen = tyrex.retrain(logistic, retrained={"fresh": models})
+    with pytest.raises(tyrex.ParameterError, match=f"{40 - fresh} models that took part"):
+        tyrex.certify(logistic, advice, chosen)
+    steered = tyrex.certify(logistic, advice, ensemble, steered=True)
+    assert all(ensemble_tier(each)["verdict"] != "certified" for each in steered if each)
+    # Nothing of it is lost in a file.
+    restored = tyrex.Explanations.from_json(str(advice.to_json()))
+    with pytest.warns(UserWarning, match="took part"):
+        assert tyrex.certify(logistic, restored, ensemble) == certificates
+
+
+def test_rows_without_a_record_are_certified_by_declared_models(
+    rows: pd.DataFrame, logistic: tyrex.Explainer
+) -> None:
+    others = [pipeline(bootstrap(rows, 1000 + seed)) for seed in range(60)]
+    ensemble = tyrex.retrain(logistic, retrained=others)
+    best = pd.DataFrame({"age": [60], "income": [9.5]})
+    (unknown,) = tyrex.certify(logistic, best, ensemble)
+    (declared,) = tyrex.certify(logistic, best, ensemble, steered=False)
+    assert unknown is not None and declared is not None
+    assert ensemble_tier(unknown)["verdict"] == "empirical"
+    assert "which is not recorded (not known)" in unknown["sentence"]
+    assert ensemble_tier(declared)["verdict"] == "certified"
+    assert "which is not recorded (declared)" in declared["sentence"]
+    assert all(tyrex.verify(logistic, [unknown, declared], ensemble))
+    with pytest.raises(tyrex.ParameterError, match="`steered` is 'no'"):
+        tyrex.certify(logistic, best, ensemble, steered="no")  # type: ignore[arg-type]
+
+    # Batches: the answers of a search over some of these models name them.
+    question: dict[str, Any] = {"promise": 0.5, "confidence": 0.9, "certify": ensemble}
+    applicants = features(rows).iloc[:60]
+    answers = pa.Table.from_batches(
+        logistic.explain_batches(pa.Table.from_pandas(applicants), **question)
+    )
+    found = answers.filter(pc.equal(answers["status"], "found"))
+    assert len(found) > 2
+    certifier = tyrex.Certifier(logistic, ensemble)
+    lines = pa.Table.from_batches(certifier.lines(found)).to_pylist()
+    searched = json.loads(found["parameters"][0].as_py())["searched"]["models"]
+    for line in lines:
+        tier = ensemble_tier(json.loads(line["certificate"]))
+        assert tier["models"] == 60 - searched < 60
+        assert f"none of them is among the {searched} that searched (declared)" in line["sentence"]
+    without = pa.Table.from_batches(certifier.lines(found.drop_columns("parameters")))
+    for line in without.to_pylist():
+        tier = ensemble_tier(json.loads(line["certificate"]))
+        assert tier["models"] == 60 and tier["verdict"] == "empirical"
+        assert "(not known)" in line["sentence"]
+
+
+def test_models_for_a_certificate_are_others_than_those_of_a_search(
+    rows: pd.DataFrame, logistic: tyrex.Explainer
+) -> None:
+    # Without any randomness of its own, a model depends on its rows alone.
+    def refit(seed: int, numbers: Any) -> Any:
+        return pipeline(rows.iloc[numbers])
+
+    question: dict[str, Any] = {"limit": 2, "promise": 0.5, "confidence": 0.9}
+    advice = logistic.explain(refit=refit, **question)
+    ensemble = tyrex.retrain(logistic, 30, refit=refit)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        certificates = tyrex.certify(logistic, advice, ensemble)
+    tiers = [ensemble_tier(each) for each in certificates if each]
+    assert tiers and all(tier["models"] == 30 for tier in tiers)
+    # The same call makes the same models.
+    again = tyrex.retrain(logistic, 30, refit=refit)
+    assert np.array_equal(again.score(features(rows)), ensemble.score(features(rows)))
+
+    seeds: dict[str, list[int]] = {"explain": [], "retrain": []}
+
+    def seeded(purpose: str) -> Any:
+        def refit(seed: int) -> Any:
+            seeds[purpose].append(seed)
+            return pipeline(bootstrap(rows, seed))
+
+        return refit
+
+    logistic.explain(refit=seeded("explain"), **question)
+    tyrex.retrain(logistic, 30, refit=seeded("retrain"))
+    assert not set(seeds["explain"]) & set(seeds["retrain"]) and len(seeds["retrain"]) == 30
 
 
 def test_models_that_do_not_fit_are_named(rows: pd.DataFrame, logistic: tyrex.Explainer) -> None:

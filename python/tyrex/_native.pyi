@@ -65,9 +65,9 @@ class Batchwise:
         Judgements of promises under a model.
         """
     @staticmethod
-    def certifier(explainer: Explainer, ensemble: Ensemble | None, steered: bool, terms: str, seed: SupportsIndex) -> Batchwise:
+    def certifier(explainer: Explainer, ensemble: Ensemble | None, steered: bool | None, terms: str, seed: SupportsIndex) -> Batchwise:
         """
-        Certificates of rows.
+        Certificates of rows. `steered` says whether the search used the models of the ensemble.
         """
     def models(self, /) -> tuple[str | None, list[list[bytes]]] | None:
         """
@@ -199,10 +199,12 @@ class Explainer:
         """
         Chooses the threshold for a required validity, as JSON.
         """
-    def certify(self, /, rows: Table, ensemble: Ensemble | None, steered: bool, terms: str, seed: SupportsIndex, progress: Any | None = None) -> list[tuple[int, str]]:
+    def certify(self, /, rows: Table, ensemble: Ensemble | None, searched: str | None, steered: bool | None, terms: str, seed: SupportsIndex, progress: Any | None = None) -> tuple[list[tuple[int, str]], int]:
         """
         A certificate for every row of a table that is not dropped, as JSON, each with its sentence,
-        after its row.
+        after its row, and the number of models that are left out, since they took part in the search.
+        `searched` are those that the advice records, as JSON, or those in the column `parameters`;
+        `steered` says whether the search used the models of the ensemble.
         """
     def ensemble_terms(self, /, change: str | None, change_params: str, models: SupportsIndex | None, params: str | None, seed: SupportsIndex) -> str:
         """

@@ -190,20 +190,25 @@ class Gauge(Batchwise):
 
 class Certifier(Batchwise):
     """Certificates of rows in batches: `verdict`, the `probability` that the next model accepts,
-    the `sentence`, the `certificate` as JSON, and `error`."""
+    the `sentence`, the `certificate` as JSON, and `error`.
+
+    The column `parameters` of answers says which models took part in the search; they certify
+    nothing of it. For rows without it, `steered` is as in `tyrex.certify`."""
 
     def __init__(
         self,
         explainer: Explainer,
         ensemble: Ensemble | None = None,
         *,
-        steered: bool = False,
+        steered: bool | None = None,
         probability: float = PROBABILITY,
         confidence: float = CONFIDENCE,
         delta: float | None = DELTA,
         radius: float | None = None,
         seed: int = 0,
     ) -> None:
+        from .robustness import declared
+
         terms = certificate_terms(probability, confidence, delta, radius)
         self._given = (
             explainer,
@@ -219,7 +224,7 @@ class Certifier(Batchwise):
         self._native = _native.Batchwise.certifier(
             explainer._native,
             None if ensemble is None else ensemble._native,
-            steered,
+            declared(steered),
             to_json("options", terms),
             whole("seed", seed),
         )

@@ -486,7 +486,7 @@ class Explainer:
         from .refit import given_models, refitted_models
 
         if retrained is None:
-            native = refitted_models(self, refit, models, **how)
+            native = refitted_models(self, refit, models, purpose="explain", **how)
         else:
             native = given_models(self, retrained, progress=how["progress"])
         return _ensembles()(self, native)

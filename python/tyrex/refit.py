@@ -25,6 +25,10 @@ __all__ = ["SETS", "given_models", "refitted_models"]
 
 SETS = ("search", "tune", "fresh", "sibling")
 
+# What models are made for. Models of one purpose have other seeds and rows than those of the other,
+# so that no search runs over models that are made later to certify.
+PURPOSES = {"retrain": 0, "explain": 1}
+
 # The name of a model in errors, its set, and how to get it.
 Job = tuple[str, "str | None", Callable[[], Any]]
 
@@ -57,6 +61,7 @@ def refitted_models(
     *,
     promise: float | None = None,
     confidence: float | None = None,
+    purpose: str = "retrain",
     search: bool = True,
     seed: int = 0,
     jobs: int = 1,
@@ -65,7 +70,7 @@ def refitted_models(
     """An ensemble of models that `refit` makes.
 
     `models` is their number; by default there are as many as a promise needs, by sets: to search
-    over and to choose the margin if `search`, and fresh ones.
+    over and to choose the margin if `search`, and fresh ones. `purpose` is one of `PURPOSES`.
     """
     if not callable(refit):
         raise ParameterError(
@@ -85,6 +90,7 @@ def refitted_models(
         sets.append(("sibling", siblings))
     names = [name for name, count in sets for _ in range(count)]
     rows = np.asarray(explainer._native.training_rows())
+    origin = [whole("seed", seed), PURPOSES[purpose]]
 
     def make(number: int, own: int) -> Callable[[], Any]:
         def fit() -> Any:
@@ -92,7 +98,7 @@ def refitted_models(
             if bootstraps and names[number] == "sibling":
                 arguments += (rows.copy(),)
             elif bootstraps:
-                draw = np.random.default_rng([whole("seed", seed), number])
+                draw = np.random.default_rng([*origin, number])
                 arguments += (rows[draw.integers(0, len(rows), len(rows))],)
             try:
                 return refit(*arguments)
@@ -101,7 +107,7 @@ def refitted_models(
 
         return fit
 
-    numbered = enumerate(_seeds(seed, len(names)))
+    numbered = enumerate(_seeds(origin, len(names)))
     work = [(f"refit({own})", names[number], make(number, own)) for number, own in numbered]
     return _made(explainer, "`refit`", work, whole("jobs", jobs, 1), "training", progress)
 
@@ -110,9 +116,9 @@ def _same(model: Any) -> Any:
     return model
 
 
-def _seeds(seed: int, count: int) -> list[int]:
+def _seeds(origin: list[int], count: int) -> list[int]:
     """Different seeds of 32 bits."""
-    drawn = np.random.SeedSequence(whole("seed", seed)).generate_state(2 * count + 8)
+    drawn = np.random.SeedSequence(origin).generate_state(2 * count + 8)
     return list(dict.fromkeys(int(each) for each in drawn))[:count]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -163,7 +164,7 @@ def retrain(
     - `refit` is a function `refit(seed)` that returns a fitted model. If it has a second parameter,
       it is called as `refit(seed, rows)` with the row numbers of a bootstrap of the training rows,
       and some more times with all of them, to compare the model in use with. By default it makes
-      as many models as a `promise` (0.9) at a `confidence` (0.95) needs: 131, or 61 for a black
+      as many models as a `promise` (0.9) at a `confidence` (0.95) needs: 161, or 61 for a black
       box without gradients; with `models` it makes that many. `jobs` threads call it; more than one
       only if the function may be called from several threads at once, with a seed of its own in
       each.
@@ -241,7 +242,7 @@ def certify(
     rows: Any,
     ensemble: Ensemble | None = None,
     *,
-    steered: bool = False,
+    steered: bool | None = None,
     probability: float = PROBABILITY,
     confidence: float = CONFIDENCE,
     delta: float | None = DELTA,
@@ -253,8 +254,16 @@ def certify(
 
     `rows` are rows in any container, or `Explanations`: then the counterfactuals are certified,
     with None where none was found. The `sentence` of a certificate states its claims and
-    assumptions. `ensemble` are retrained models; set `steered` if the search for the rows used
-    them. `delta` is the largest change of any weight for the interval tier. For trees it is that
+    assumptions.
+
+    `ensemble` are retrained models. Those that took part in the search for the advice certify
+    nothing of it: `Explanations`, and rows with the column `parameters` of a file of advice, say
+    which these are. They are left out, with a warning; if the user chose the sets of the ensemble,
+    they are an error. Of other rows it is not known, and nothing that rests on the ensemble is
+    certified, unless `steered=False` declares that the search did not use its models; with
+    `steered=True` it did.
+
+    `delta` is the largest change of any weight for the interval tier. For trees it is that
     of any leaf, and `radius` that of any threshold, 0.01 if it is None.
 
     >>> import tyrex
@@ -270,20 +279,41 @@ def certify(
         table, found = _counterfactuals(explainer, rows)
         if table is None:
             return [None] * len(rows)
+        # Explanations of earlier versions do not say.
+        searched = to_json("searched", rows.answer.get("searched"))
     else:
+        searched = None
         frame, table = explainer._table(rows)
         found = [True] * len(frame)
     places = [place for place, each in enumerate(found) if each]
     native = None if ensemble is None else ensemble._native
     with Progress(progress, "certifying") as bar:
-        certified = explainer._native.certify(
-            table, native, steered, to_json("options", terms), whole("seed", seed), bar
+        certified, left_out = explainer._native.certify(
+            table,
+            native,
+            searched,
+            declared(steered),
+            to_json("options", terms),
+            whole("seed", seed),
+            bar,
+        )
+    if left_out:
+        warnings.warn(
+            f"{left_out} models of the ensemble took part in the search and are left out",
+            stacklevel=2,
         )
     # The schema may drop rows with missing values.
     certificates: list[dict[str, Any] | None] = [None] * len(found)
     for row, text in certified:
         certificates[places[row]] = json.loads(text)
     return certificates
+
+
+def declared(steered: Any) -> bool | None:
+    """Whether the search used the models of an ensemble, as the user says."""
+    if steered is not None and not isinstance(steered, bool):
+        raise ParameterError(f"parameter `steered` is {steered!r}, expected True, False or None")
+    return steered
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,19 @@ const LEAST_USUAL = 0.1;
 /** The promises of the curve. */
 const PROMISES = [0.5, 0.7, 0.8, 0.9, 0.95, 0.99];
 
+/** How a choice is certified. */
+const checked = "The models retrained to check judge the advice that you select, each further one at a higher confidence.";
+
 /**
  * The question: the applicant, and the locked features.
  * @typedef {{row: number | null, values: Record<string, unknown>, keep: string[]}} Question
  */
 
 /**
- * An answer that has been checked against the retrained models.
- * @typedef {{method: string, promise?: number, document: any, explained: any, survives: number, models: number}} Answer
+ * An answer: `survives` of `models` fresh models accept it if it is certified, and `place` says how
+ * the models judge it that choices go by.
+ * @typedef {{survives: number, models: number}} Judged
+ * @typedef {{method: string, promise?: number, looks: number, document: any, explained: any, survives: number, models: number, place: Judged}} Answer
  */
 
 /**
@@ -40,35 +45,56 @@ export function advicePanel(context, on) {
   const comparison = h("div");
   /** @type {Question | null} */
   let question = null;
-  /** @type {Map<string, Answer>} */
+  /** @type {Map<string, Answer>} answers by their method */
   let answers = new Map();
   /** @type {Map<number, Answer>} answers of the default method by their promise */
   let promised = new Map();
+  /** @type {Map<string, Answer>} answers that the fresh models have judged, by method and promise */
+  let certified = new Map();
+  /** Whether choices go by the fresh models, since there are no others. */
+  let byFresh = false;
   let chosen = usual;
   let promise = model.promise?.usual;
   let asking = new AbortController();
 
   const searches = (method) => methods.some(({ name, needs_models }) => name === method && needs_models);
-  const bodyOf = (method, certify, promise) => ({
+  const bodyOf = (method, certify, promise, looks) => ({
     model: model.id, rows: [question.values], keep: question.keep, method, certify,
+    ...(certify ? { looks } : {}),
     ...(searches(method) ? { promise } : {}),
     ...(usualOnly.checked ? { plausible: LEAST_USUAL, path: true } : {}),
   });
 
-  /** One method's answer to the question. */
-  async function answer(method, certify, signal, promise) {
-    const document = await post("/v1/explain", bodyOf(method, certify, promise), { signal });
+  /**
+   * One method's answer to the question. The models of the search say where it stands among others;
+   * the fresh models judge it only if it is certified, so that no choice goes by them.
+   */
+  async function answer(method, certify, signal, promise, looks = 0) {
+    const document = await post("/v1/explain", bodyOf(method, certify, promise, looks), { signal });
     const [explained] = document.rows;
-    const result = { method, promise, document, explained, survives: 0, models: 0 };
     const shown = explained.advice.promise;
-    if (shown) return { ...result, survives: shown.accepting, models: shown.models };
+    const place = { survives: 0, models: 0 };
     if (explained.advice.status === "found" && context.model.ensemble.models > 0) {
       const rows = [explained.advice.counterfactual];
       const survival = await post("/v1/survival", { model: model.id, rows }, { signal });
-      Object.assign(result, { survives: survival.rows[0].survives, models: survival.models });
+      const [{ searched = [], survives }] = survival.rows;
+      byFresh = searched.length === 0;
+      const accepting = searched.filter((score) => score >= 0.5).length;
+      Object.assign(place, byFresh ? { survives, models: survival.models } : { survives: accepting, models: searched.length });
     }
-    return result;
+    const judged = shown ? { survives: shown.accepting, models: shown.models } : { survives: 0, models: 0 };
+    // Without models of the search, and while models are being trained, there is only one count.
+    return { method, promise, looks, document, explained, ...(shown || !byFresh ? judged : place), place };
   }
+
+  /**
+   * The answers that the fresh models have judged before, so that the confidence is that of all of
+   * them; a choice by the fresh models looks at every mark.
+   */
+  const looksBefore = () => byFresh ? Math.ceil(Math.log2(answers.size + promised.size + 1)) : certified.size;
+
+  /** The models that choices go by, in words. */
+  const judges = () => (byFresh ? "retrained to check it" : "of the search");
 
   /** Asks the default method, shows its advice, then asks the others. */
   async function ask() {
@@ -78,6 +104,8 @@ export function advicePanel(context, on) {
     question = on.current();
     answers = new Map();
     promised = new Map();
+    certified = new Map();
+    byFresh = false;
     promise = model.promise?.usual;
     stale.hidden = true;
     replace(curve);
@@ -86,7 +114,7 @@ export function advicePanel(context, on) {
     for (const other of promises) {
       if (signal.aborted || answers.size === 0) return;
       if (promised.has(other)) continue;
-      const result = await answer(usual, true, signal, other).catch(() => null);
+      const result = await answer(usual, false, signal, other).catch(() => null);
       if (signal.aborted) return;
       if (result) promised.set(other, result);
       showCurve();
@@ -107,8 +135,10 @@ export function advicePanel(context, on) {
     if (answers.size === 0) replace(body, loading("Searching for the cheapest robust change…"));
     else body.classList.add("waiting");
     try {
-      const result = promised.get(asked) ?? await answer(method, true, signal, asked);
+      const key = `${method} ${asked}`;
+      const result = certified.get(key) ?? await answer(method, true, signal, asked, looksBefore());
       if (signal.aborted) return;
+      certified.set(key, result);
       answers.set(method, result);
       if (asked) promised.set(asked, result);
       [chosen, promise] = [method, asked];
@@ -161,8 +191,8 @@ export function advicePanel(context, on) {
   function showCurve() {
     const found = [...promised].filter(([, { explained }]) => explained.advice.status === "found");
     if (found.length < 2) return;
-    const places = found.map(([asked, { explained: { advice, sentence }, survives, models }]) => ({
-      name: two(asked), asked, robust: true, cost: advice.cost.l1, survives, models,
+    const places = found.map(([asked, { explained: { advice, sentence }, place }]) => ({
+      name: two(asked), asked, robust: true, cost: advice.cost.l1, ...place,
       sentence: adviceSentence({ ...advice, sentence }),
     }));
     const none = [...promised].filter(([, { explained }]) => explained.advice.status !== "found").map(([asked]) => two(asked));
@@ -171,10 +201,10 @@ export function advicePanel(context, on) {
     redraw(
       curve,
       h("h3", {}, "A higher promise costs more"),
-      h("p", { class: "soft" }, "Each mark is advice for the named promise: its cost, and how many of the models retrained to check it accept it."),
+      h("p", { class: "soft" }, `Each mark is advice for the named promise: its cost, and how many of the models ${judges()} accept it. ${checked}`),
       tradeoff(places, places[0].models, chosen === usual ? two(promise) : "", { look, take: ({ asked }) => take(usual, asked) }, Math.max(280, curve.clientWidth), "Promises: cost against survival"),
       line,
-      none.length > 0 && h("p", { class: "soft" }, `No advice keeps a promise of ${none.join(", ")}.`),
+      none.length > 0 && h("p", { class: "soft" }, `The search found no advice for a promise of ${none.join(", ")}.`),
     );
   }
 
@@ -182,11 +212,11 @@ export function advicePanel(context, on) {
   function compare() {
     const all = methods.map(({ name }) => answers.get(name)).filter(Boolean);
     const found = all.filter(({ explained }) => explained?.advice.status === "found");
-    const models = Math.max(0, ...found.map((answer) => answer.models));
+    const models = Math.max(0, ...found.map(({ place }) => place.models));
     if (models === 0) return;
     const about = new Map(methods.map((method) => [method.name, method]));
-    const places = found.map(({ method, explained: { advice, sentence }, survives }) => ({
-      name: method, robust: about.get(method).robust, cost: advice.cost.l1, survives,
+    const places = found.map(({ method, explained: { advice, sentence }, place }) => ({
+      name: method, robust: about.get(method).robust, cost: advice.cost.l1, survives: place.survives,
       sentence: adviceSentence({ ...advice, sentence }),
     }));
     const line = h("p", { class: "look" }, "Point at a method to read its advice; select it to use the advice.");
@@ -200,9 +230,9 @@ export function advicePanel(context, on) {
     redraw(
       comparison,
       h("h3", {}, "Comparison of the methods"),
-      h("p", { class: "soft" }, "Higher is more robust, further left is cheaper. Methods with round marks test the stability of their advice, those with square marks do not."),
+      h("p", { class: "soft" }, `Higher is more robust, as the models ${judges()} judge, further left is cheaper. Methods with round marks test the stability of their advice, those with square marks do not. ${checked}`),
       tradeoff(places, models, chosen, { look, take: ({ name }) => take(name, searches(name) ? model.promise.usual : undefined) }, Math.max(280, comparison.clientWidth)),
-      better && h("p", { class: "note" }, `For this applicant ${better.name} is cheaper and more retrained models accept it: ${better.survives} of ${models}, at a cost of ${two(better.cost)}. Consider using it.`),
+      better && h("p", { class: "note" }, `For this applicant ${better.name} is cheaper and more of the models ${judges()} accept it: ${better.survives} of ${models}, at a cost of ${two(better.cost)}. Consider using it.`),
       line,
       none.length > 0 && h("p", { class: "soft" }, `Nothing found by ${none.join(", ")}.`),
       open > 0 && loading(`${counted(open, "method")} still searching…`),
@@ -210,7 +240,7 @@ export function advicePanel(context, on) {
   }
 
   /** The button that records advice as a promise. */
-  function recordForm({ method, promise }) {
+  function recordForm({ method, promise, looks }) {
     const said = h("div", { role: "status" });
     const subject = h("input", { id: "subject", required: true, maxlength: 200, autocomplete: "off", value: question.row === null ? null : `row-${question.row}` });
     const days = h("input", { id: "days", type: "number", min: 1, max: 3650, value: 90, required: true });
@@ -221,7 +251,7 @@ export function advicePanel(context, on) {
       replace(said, loading("Recording…"));
       try {
         const record = { subjects: [subject.value.trim()], holds_days: days.valueAsNumber };
-        const { recorded } = await post("/v1/explain", { ...bodyOf(method, true, promise), record }, { once: true });
+        const { recorded } = await post("/v1/explain", { ...bodyOf(method, true, promise, looks), record }, { once: true });
         const until = day(Date.now() + 86_400_000 * days.valueAsNumber);
         replace(said, h("p", {}, `Recorded as promise ${recorded[0]}. It is valid until ${until}. `, h("a", { href: "#update" }, "See all promises")));
       } catch (error) {
@@ -250,6 +280,7 @@ export function advicePanel(context, on) {
     question = null;
     answers = new Map();
     promised = new Map();
+    certified = new Map();
     stale.hidden = true;
     document.querySelector(".letter")?.remove();
     replace(curve);

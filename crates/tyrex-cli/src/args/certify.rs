@@ -31,7 +31,7 @@ pub struct CertifyArgs {
         long,
         value_name = "FILE",
         conflicts_with_all = [
-            "reference", "change", "change_params", "models", "steered", "delta", "radius", "probability", "confidence", "k", "sigma", "seed", "require", "out"
+            "reference", "change", "change_params", "models", "steered", "unsteered", "delta", "radius", "probability", "confidence", "k", "sigma", "seed", "require", "out"
         ],
         help_heading = "Data"
     )]
@@ -64,6 +64,9 @@ pub struct CertifyArgs {
     /// The search used these retrained models, so they are not independent of the counterfactuals
     #[arg(long, requires = "ensemble", help_heading = "Change")]
     pub steered: bool,
+    /// The search did not use these retrained models, though the file does not record which it used
+    #[arg(long, conflicts_with = "steered", help_heading = "Change")]
+    pub unsteered: bool,
     /// Largest change of any weight, or of any leaf of trees, for the interval tier
     #[arg(
         long,

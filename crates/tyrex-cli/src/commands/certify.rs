@@ -3,7 +3,6 @@
 mod verify;
 
 use std::path::Path;
-use std::sync::Arc;
 
 use serde::Serialize;
 use tyrex::certificate::{
@@ -70,26 +69,28 @@ fn certify(
         Some(searched) => explainer.on_scale(searched.scale())?,
         None => explainer,
     };
+    let searched = given.searched.as_ref();
+    let steered = match (args.steered, args.unsteered) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        _ => None,
+    };
     let mut left_out = 0;
     let bars = context.stages();
     let fresh = match (&args.ensemble, args.models) {
         (Some(folder), _) => {
             let options = source::import_options(&args.import);
             let all = explainer.retraining().read(folder, &options)?;
-            let (all, search) = if args.steered {
-                (all, None)
-            } else {
-                let own = given.certifying(&explainer, all)?;
-                left_out = own.left_out;
-                (own.ensemble, own.record)
-            };
-            let fresh = explainer.retraining().fresh(all, args.steered, &|at| bars.at(at))?;
-            Some(Arc::new(Fresh { search, ..fresh }))
+            let (fresh, others) =
+                explainer.retraining().unsearched(searched, all, steered, &|at| bars.at(at))?;
+            left_out = others;
+            Some(fresh)
         }
         (None, Some(models)) => {
             let change = retrain::change(&args.change)?;
             let ask = Ask { seed: args.seed, models: Some(models), change, ..Ask::default() };
-            explainer.fresh(&ask, None, &|at| bars.at(at))?
+            let fresh = explainer.fresh(&ask, None, &|at| bars.at(at))?;
+            fresh.map(|fresh| fresh.beside(searched, explainer.scale(), steered))
         }
         (None, None) => None,
     };
@@ -99,7 +100,7 @@ fn certify(
     let points = explainer.encoder().encode_rows(given.data.rows())?;
     let total = points.len() as u64;
     let certificates = context.counted("certifying", total, |count| {
-        explainer.certify(&points, fresh.as_deref(), &terms(args), seed, count)
+        explainer.certify(&points, fresh.as_ref(), &terms(args), seed, count)
     })?;
     if let Some(path) = &args.out {
         let count = certificates.len().min(args.limit.unwrap_or(usize::MAX));
@@ -116,7 +117,7 @@ fn certify(
         found_for: given.model.filter(|model| !model.is_empty() && *model != own),
         model: ModelSummary::of_explainer(&explainer),
         favourable_class: class,
-        ensemble: fresh.as_deref().map(|Fresh { ensemble, steered, search, .. }| EnsembleSummary {
+        ensemble: fresh.as_ref().map(|Fresh { ensemble, steered, search, .. }| EnsembleSummary {
             change: ensemble.origin().description(),
             models: ensemble.members().len(),
             steered: *steered,
@@ -194,9 +195,13 @@ impl EnsembleSummary {
             Some(SearchRecord::Others { models }) => {
                 format!("none of them among the {models} that searched")
             }
+            Some(SearchRecord::Among { models }) => format!("{models} of them searched"),
             Some(SearchRecord::NotRecorded) => {
                 "the file does not record which models searched".to_owned()
             }
+            Some(SearchRecord::Unknown) => "the file does not record which models searched, so \
+                 nothing is certified; pass --unsteered if these did not"
+                .to_owned(),
             None => return String::new(),
         };
         match self.left_out {

@@ -148,11 +148,20 @@ fn models_that_searched_do_not_certify() {
     let end = start + old[start..].find("]}").unwrap() + 2;
     let record = old[start..end].to_owned();
     place.write("old.csv", &old.replace(&record, ""));
-    let old = certify("old.csv", "given", "").json();
-    assert_eq!(old["ensemble"]["models"], 30);
-    assert_eq!(old["ensemble"]["search"]["known"], "not-recorded");
-    let sentence = old["certificates"][0]["certificate"]["sentence"].as_str().unwrap();
-    assert!(sentence.contains("in the search, which is not recorded (declared)"), "{sentence}");
+    for (flags, known, standing) in
+        [("", "unknown", "not known"), ("--unsteered", "not-recorded", "declared")]
+    {
+        let old = certify("old.csv", "given", flags).json();
+        assert_eq!(old["ensemble"]["models"], 30);
+        assert_eq!(old["ensemble"]["search"]["known"], known);
+        let certificate = &old["certificates"][0]["certificate"];
+        let sentence = certificate["sentence"].as_str().unwrap();
+        let expected = format!("in the search, which is not recorded ({standing})");
+        assert!(sentence.contains(&expected), "{sentence}");
+        let tiers = certificate["tiers"].as_array().unwrap();
+        let tier = tiers.iter().find(|tier| tier["tier"] == "ensemble").expect("a tier of models");
+        assert!(known != "unknown" || tier["verdict"] != "certified", "{tier}");
+    }
 }
 
 #[test]

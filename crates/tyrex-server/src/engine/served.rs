@@ -1,6 +1,6 @@
 //! A served model.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use tyrex::Explainer;
 use tyrex::change::ModelChange;
 use tyrex::explain::{
     Adviser, Applicant, Ask, Fresh, Part, Performance, PerformanceTally, Request, RetrainingTerms,
-    StabilityGauge, StabilityTerms,
+    SearchedModels, StabilityGauge, StabilityTerms,
 };
 use tyrex::model::TrainParams;
 use utoipa::ToSchema;
@@ -43,6 +43,7 @@ pub struct Served {
     apart: bool,
     retraining: Option<Retraining>,
     ensemble: RwLock<Training>,
+    searched: OnceLock<SearchedModels>,
     gauges: Kept<StabilityGauge>,
     advisers: Kept<Adviser>,
     /// Numbers stored per neighbour: its columns, and the sums of the first layer.
@@ -195,6 +196,7 @@ impl Served {
             retraining,
             numbers: explainer.model().dim() + width,
             explainer: Arc::new(explainer),
+            searched: OnceLock::new(),
             gauges: Kept::new(GAUGES, KEPT_NUMBERS),
             advisers: Kept::new(ADVISERS, KEPT_NUMBERS),
             removed: Stop::default(),
@@ -305,6 +307,18 @@ impl Served {
         }
     }
 
+    /// The same, which have judged this number of answers before.
+    pub(crate) fn fresh_after(&self, looks: u32) -> Result<Option<Arc<Fresh>>> {
+        if looks > Fresh::MOST_LOOKS {
+            return Err(Error::field("looks", format!("expected at most {}", Fresh::MOST_LOOKS)));
+        }
+        let again = |fresh: Arc<Fresh>| match looks {
+            0 => fresh,
+            looks => Arc::new(Fresh { looks, ..(*fresh).clone() }),
+        };
+        Ok(self.fresh().map(again))
+    }
+
     /// The retrained models available now, or the reason why there are none.
     pub(crate) fn fresh_so_far(&self) -> Result<Arc<Fresh>> {
         match self.training() {
@@ -365,6 +379,16 @@ impl Served {
                 self.id
             ))),
         }
+    }
+
+    /// The retrained models that take part in the searches of a request.
+    pub(crate) fn searched(&self, request: &Request) -> Result<SearchedModels> {
+        let explainer = self.explainer_for(request)?;
+        if Arc::ptr_eq(&explainer, &self.explainer) {
+            return Ok(explainer.searched());
+        }
+        // There is one explainer with models to search over, and fingerprints take time.
+        Ok(self.searched.get_or_init(|| explainer.searched()).clone())
     }
 
     /// The progress of the retrained models.

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse as _, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tyrex::certificate::{CertificateDocument, Terms, Verified, WrittenCertificate};
-use tyrex::explain::Ask;
+use tyrex::explain::{Ask, SearchedModels};
 use utoipa::ToSchema;
 
 use super::search::{applicants, arrow, check_neighbours};
@@ -34,6 +34,16 @@ pub(crate) struct CertifyQuestion {
     terms: Option<Map<String, Value>>,
     /// The seed of the draws; 0 if absent.
     seed: Option<u64>,
+    /// The models that took part in the search for the rows: `searched` of its answer.
+    searched: Option<SearchedModels>,
+    /// Whether the rows were chosen by the judgement of the retrained models, which `/v1/survival`
+    /// shows. If this is absent and so is `searched`, it is not known, and nothing that rests on
+    /// these models is certified.
+    steered: Option<bool>,
+    /// The number of answers for the same person that the retrained models have judged before, and
+    /// that led to these rows; 0 if absent.
+    #[schema(maximum = 30)]
+    looks: Option<u32>,
 }
 
 /// Certificates of rows.
@@ -75,7 +85,7 @@ pub(crate) async fn certify(
     State(state): State<AppState>,
     Asked { question, table, arrow: wants_arrow, caller }: Asked<CertifyQuestion>,
 ) -> Result<Response, Problem> {
-    let CertifyQuestion { model, rows, indices, terms, seed } = question;
+    let CertifyQuestion { model, rows, indices, terms, seed, searched, steered, looks } = question;
     let terms: Terms = ask::terms(terms.as_ref(), &["theorem", "delta"])?;
     let served = state.engine.model(model.as_deref())?;
     if let Some(theorem) = &terms.theorem {
@@ -85,7 +95,9 @@ pub(crate) async fn certify(
     let rows = Rows::of(&served, &state.config.limits, &caller, rows, indices, table)?;
     let applicants = applicants(&state, &served, &Arc::new(rows)).await?;
     let numbers: Vec<usize> = applicants.iter().map(|applicant| applicant.row).collect();
-    let fresh = served.fresh();
+    let scale = served.explainer().scale();
+    let fresh = served.fresh_after(looks.unwrap_or_default())?;
+    let fresh = fresh.map(|fresh| Arc::new(fresh.beside(searched.as_ref(), scale, steered)));
     let models = fresh.as_ref().map_or(0, |fresh| fresh.ensemble.members().len());
     let ask = Ask { seed: seed.unwrap_or_default(), ..Ask::default() };
     let question = Certifying { terms, seed: ask.certificate_seed(), fresh };

@@ -48,6 +48,11 @@ pub(crate) struct ExplainQuestion {
     wait: Option<bool>,
     /// The subjects of the advice, to record it in the ledger as promises.
     record: Option<RecordQuestion>,
+    /// The number of answers for the same applicant that the retrained models have judged before, and
+    /// that led to this question; 0 if absent. Certificates have the confidence
+    /// `1 - (1 - confidence) / 2^looks`.
+    #[schema(maximum = 30)]
+    looks: Option<u32>,
     /// The search options.
     #[serde(flatten)]
     #[schema(value_type = Ask)]
@@ -127,10 +132,11 @@ pub(crate) async fn explain(
         Arc::new(Rows::of(&served, limits, &caller, question.rows, question.indices, table)?);
     let recording = record.map(|record| recording(record, subjects, rows.len())).transpose()?;
     let applicants = applicants(&state, &served, &rows).await?;
+    let fresh = served.fresh_after(question.looks.unwrap_or_default())?;
     let certifying = ask.certify.then(|| Certifying {
         terms: Terms { confidence: ask.confidence, ..Terms::default() },
         seed: ask.certificate_seed(),
-        fresh: served.fresh(),
+        fresh,
     });
     let advising = Advising { request, certifying, examining: ask.tries(rows.len()) > 0 };
     let work = ExplainWork {
@@ -141,12 +147,14 @@ pub(crate) async fn explain(
             ask: ask.settled(served.explainer(), served.can_promise()),
             meaning: Some(Meaning::of(served.explainer().schema())),
             reference: served.explainer().reference().training_rows().len(),
+            searched: Some(served.searched(&advising.request)?),
         })),
         request: advising.request.clone(),
         certifying: advising.certifying.as_ref().map(|certifying| KeptCertifying {
             terms: certifying.terms.clone(),
             seed: certifying.seed,
             ensemble: certifying.fresh.is_some(),
+            looks: question.looks.unwrap_or_default(),
         }),
         examining: advising.examining,
         recording,

@@ -150,6 +150,13 @@ def test_advice_has_a_promise_that_can_be_chosen(make_page, tmp_path):
     server = german(tmp_path, models=61, training=())
     server.until_trained()
     page = make_page(server=server)
+    asked = []
+
+    def explained(request):
+        if request.url.endswith("/v1/explain"):
+            asked.append(json.loads(request.post_data))
+
+    page.on("request", explained)
     met(page)
     # Only fresh models count.
     expect(page.locator(".strip .dot.searched")).to_have_count(100)
@@ -167,6 +174,23 @@ def test_advice_has_a_promise_that_can_be_chosen(make_page, tmp_path):
     expect(curve.get_by_role("button", name=re.compile("^0.90:"))).to_have_attribute(
         "aria-pressed", "true"
     )
+    # The fresh models have judged the first advice only: the models of the search place the marks.
+    expect(half).to_have_attribute("aria-label", re.compile(r" of 100 retrained models accept$"))
+    assert [body["looks"] for body in asked if body["certify"]] == [0]
+    assert sum(not body["certify"] for body in asked) >= 2
+    half.press("Enter")
+    expect(half).to_have_attribute("aria-pressed", "true")
+    # The second look at the fresh models is certified at a higher confidence.
+    expect(page.locator(".advice .promise")).to_contain_text(
+        "confidence 0.975, so that 0.95 holds for every answer looked at"
+    )
+    certified = [(body["promise"], body["looks"]) for body in asked if body["certify"]]
+    assert certified == [(0.9, 0), (0.5, 1)]
+    # The first advice is shown again as it was certified.
+    curve.get_by_role("button", name=re.compile("^0.90:")).press("Enter")
+    expect(page.locator(".advice .promise")).to_contain_text("confidence 0.95")
+    expect(page.locator(".advice .promise")).not_to_contain_text("0.975")
+    assert len([body for body in asked if body["certify"]]) == 2
     half.press("Enter")
     expect(half).to_have_attribute("aria-pressed", "true")
     # The look line reads the same advice as the panel.

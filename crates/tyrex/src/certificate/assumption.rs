@@ -146,18 +146,37 @@ pub enum About {
     },
 }
 
-/// The known facts about the models that took part in the search.
+/// The known facts about the models that took part in the search. The standing of the assumption
+/// that the retrained models are others follows from them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "known", rename_all = "kebab-case")]
 pub enum SearchRecord {
-    /// The advice does not record them, or they have no fingerprints.
+    /// They are not recorded, or have no fingerprints, and nobody says that they are others.
+    Unknown,
+    /// They are not recorded, or have no fingerprints; the user says that they are others.
     NotRecorded,
     /// None of the retrained models is among them, by their fingerprints.
     Others {
         /// Their number.
         models: usize,
     },
+    /// Some of the retrained models are among them.
+    Among {
+        /// The number of those.
+        models: usize,
+    },
+}
+
+impl SearchRecord {
+    /// The standing of the assumption that the search did not use the retrained models.
+    pub(super) fn standing(record: Option<Self>) -> Standing {
+        match record {
+            Some(Self::Unknown) => Standing::Unknown,
+            Some(Self::Among { .. }) => Standing::Broken,
+            Some(Self::NotRecorded | Self::Others { .. }) | None => Standing::Declared,
+        }
+    }
 }
 
 impl About {
@@ -215,7 +234,12 @@ impl fmt::Display for Assumption {
                     Some(SearchRecord::Others { models }) => {
                         write!(f, ": none of them is among the {models} that searched")?;
                     }
-                    Some(SearchRecord::NotRecorded) => f.write_str(", which is not recorded")?,
+                    Some(SearchRecord::Unknown | SearchRecord::NotRecorded) => {
+                        f.write_str(", which is not recorded")?;
+                    }
+                    Some(SearchRecord::Among { models }) => {
+                        write!(f, ", but {models} of them searched")?;
+                    }
                     None => {}
                 }
             }

@@ -8,7 +8,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::assumption::{About, Assumption, Standing, Verdict};
-use super::{At, Certifies, LeftOut, Likeness, Maker, Retrained, Says, Subject, Tier, at_least};
+use super::{
+    At, Certifies, LeftOut, Likeness, Maker, Retrained, Says, SearchRecord, Subject, Tier, at_least,
+};
 use crate::error::Result;
 use crate::points::Points;
 use crate::statistics::Proportion;
@@ -94,8 +96,9 @@ impl Maker for Prepared<'_> {
 
 /// The assumption that the search did not use the retrained models.
 pub(super) fn unseen(retrained: &Retrained) -> Assumption {
-    let standing = if retrained.steered { Standing::Broken } else { Standing::Declared };
-    About::Unseen { search: retrained.search }.standing(standing)
+    let Retrained { steered, search, .. } = *retrained;
+    let standing = if steered { Standing::Broken } else { SearchRecord::standing(search) };
+    About::Unseen { search }.standing(standing)
 }
 
 /// The assumption that the changed model is exchangeable with the retrained ones.

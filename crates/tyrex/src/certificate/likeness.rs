@@ -46,7 +46,7 @@ pub enum LikenessTest {
     },
     /// Every statistic was compared.
     Tested {
-        /// The probability of a difference if the model is one of them.
+        /// The largest probability of a difference if the model is one of them.
         level: f64,
         /// The number of retrained models.
         siblings: usize,
@@ -140,18 +140,25 @@ impl fmt::Display for Likeness {
             LikenessTest::Tested { level, siblings, differs, .. } if differs.is_empty() => write!(
                 f,
                 ", and the model in use looks like one of {siblings} retrained ones, tested at \
-                 level {level}"
+                 level {}",
+                rounded_up(*level)
             ),
             LikenessTest::Tested { level, siblings, differs, .. } => {
                 let differs: Vec<String> = differs.iter().map(ToString::to_string).collect();
                 write!(
                     f,
-                    ", but at level {level} the model in use does not look like one of {siblings} \
+                    ", but at level {} the model in use does not look like one of {siblings} \
                      retrained ones ({}), so give the parameters it was trained with, or an \
                      ensemble of models that were trained like it",
+                    rounded_up(*level),
                     differs.join(", ")
                 )
             }
         }
     }
+}
+
+/// A level with three decimals, at least itself.
+fn rounded_up(level: f64) -> f64 {
+    (1000.0 * level).ceil() / 1000.0
 }

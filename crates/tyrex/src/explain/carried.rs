@@ -98,7 +98,9 @@ impl Explainer {
         if let Some((terms, set)) = terms.last().zip(fresh) {
             let ensemble: Ensemble = self.retraining().ensemble(terms, set)?;
             let fresh = match likeness {
-                Some(likeness) => Fresh { ensemble, steered: false, search: None, likeness },
+                Some(likeness) => {
+                    Fresh { ensemble, steered: false, search: None, likeness, looks: 0 }
+                }
                 None => self.retraining().fresh(ensemble, false, watch)?,
             };
             self.made.keep_fresh(terms.clone(), fresh);

@@ -9,15 +9,13 @@ use serde::Deserialize;
 
 use super::retrain::check_base;
 use super::table::table;
-use super::{
-    Explainer, FORMAT_VERSION, Fresh, Reference, SearchedModels, UnlabelledRows, Unsearched,
-};
+use super::{Explainer, FORMAT_VERSION, Fresh, Reference, SearchedModels, UnlabelledRows};
 use crate::certificate::{
     Certificate, Certifier, Retrained, Retraining, Terms, Tier, Verified, WrittenCertificate,
 };
 use crate::change::{Ensemble, ModelChange, Origin};
 use crate::data::{Column, Schema, Table};
-use crate::error::{Error, Result, shortened};
+use crate::error::{Error, Result};
 use crate::model::{Fingerprint, Model};
 use crate::points::Points;
 use crate::seed::Seed;
@@ -73,19 +71,8 @@ impl AdviceRows {
         let data = Reference::Unlabelled(applicants.without_scale());
         // The schema may have dropped rows.
         let factuals = data.table_rows().iter().map(|&line| factuals[line]).collect();
-        let searched = searched(table, &lines)?;
+        let searched = SearchedModels::in_lines(table, &lines)?;
         Ok(Self { data, factuals, not_found: table.rows() - lines.len(), model, searched })
-    }
-
-    /// The models of an ensemble that may certify this advice: those that took no part in its
-    /// search, as far as that is recorded. It is an error if none is left, or if the user chose
-    /// these models to certify.
-    ///
-    /// Models on another scale of numbers than those of the search cannot be compared with them;
-    /// [`Explainer::on_scale`] gives the explainer that reads the ensemble on the same scale.
-    pub fn certifying(&self, explainer: &Explainer, ensemble: Ensemble) -> Result<Unsearched> {
-        let searched = self.searched.as_ref().filter(|own| own.scale() == explainer.scale());
-        SearchedModels::without(searched, ensemble)
     }
 }
 
@@ -95,38 +82,47 @@ struct SearchOf {
     searched: Option<SearchedModels>,
 }
 
-/// The retrained models that took part in the search for some lines, by the column `parameters`;
-/// `None` if one of them does not say. Earlier versions did not.
-fn searched(table: &Table, lines: &[usize]) -> Result<Option<SearchedModels>> {
-    let Some(parameters) = table.columns().iter().find(|column| column.name() == "parameters")
-    else {
-        return Ok(None);
-    };
-    let mut all = SearchedModels::default();
-    let mut last = None;
-    for &line in lines {
-        let cell = table.cell(line, parameters);
-        // Nearly all lines have the same.
-        if last == Some(cell) {
-            continue;
+impl SearchedModels {
+    /// The retrained models that took part in the search for the rows of a table, by its column
+    /// `parameters`; `None` if a row does not say.
+    pub fn in_table(table: &Table) -> Result<Option<Self>> {
+        Self::in_lines(table, &(0..table.rows()).collect::<Vec<_>>())
+    }
+
+    /// The same for some lines. Earlier versions did not write them.
+    fn in_lines(table: &Table, lines: &[usize]) -> Result<Option<Self>> {
+        let Some(parameters) = table.columns().iter().find(|column| column.name() == "parameters")
+        else {
+            return Ok(None);
+        };
+        let mut all = Self::default();
+        let mut last = None;
+        for &line in lines {
+            let cell = table.cell(line, parameters);
+            // Nearly all lines have the same.
+            if last == Some(cell) {
+                continue;
+            }
+            last = Some(cell);
+            match Self::in_parameters(cell) {
+                Ok(Some(searched)) => all.add(&searched),
+                Ok(None) => return Ok(None),
+                Err(error) => {
+                    let expected = format!("a JSON document, or nothing: {error}");
+                    return Err(table.cell_error(line, parameters, expected));
+                }
+            }
         }
-        last = Some(cell);
+        Ok(Some(all))
+    }
+
+    /// The same for one cell of that column.
+    pub fn in_parameters(cell: &str) -> serde_json::Result<Option<Self>> {
         if cell.is_empty() {
             return Ok(None);
         }
-        let record: SearchOf = serde_json::from_str(cell).map_err(|error| Error::Cell {
-            file: table.source().to_owned(),
-            row: line,
-            column: "parameters".to_owned(),
-            value: shortened(cell),
-            expected: format!("a JSON document, or nothing: {error}"),
-        })?;
-        match record.searched {
-            Some(searched) => all.add(&searched),
-            None => return Ok(None),
-        }
+        serde_json::from_str(cell).map(|record: SearchOf| record.searched)
     }
-    Ok(Some(all))
 }
 
 /// The lines of a file of advice that hold a counterfactual: those with `found` in column `status`,
@@ -247,16 +243,16 @@ impl Explainer {
             .map(|member| &**member)
             .collect();
         let family = fresh.map(|fresh| fresh.ensemble.origin().description()).unwrap_or_default();
-        let retrained = fresh.map(|Fresh { ensemble, steered, search, likeness }| Retrained {
+        let retrained = fresh.map(|Fresh { ensemble, steered, search, likeness, .. }| Retrained {
             models: &members,
             family: &family,
             steered: *steered,
-            search: search.or_else(|| self.searched().known_of(ensemble)),
+            search: search.or_else(|| self.search_record(ensemble)),
             likeness: Some(likeness),
         });
-        let certifier =
-            Certifier::new(self.model(), retrained, terms.clone().for_model(self.model()))?
-                .on_scale(self.scale());
+        let confidence = fresh.map_or(terms.confidence, |own| own.confidence(terms.confidence));
+        let terms = Terms { confidence, ..terms.clone() }.for_model(self.model());
+        let certifier = Certifier::new(self.model(), retrained, terms)?.on_scale(self.scale());
         let cancelled = AtomicBool::new(false);
         (0..points.len())
             .into_par_iter()

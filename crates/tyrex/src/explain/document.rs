@@ -12,7 +12,7 @@ use super::advice::changes;
 use super::usual;
 use super::{
     Advice, AdvicePath, Adviser, Apart, Ask, Costs, Explainer, FeatureChange, Fresh, Meaning,
-    PortfolioDocument, Request, ShownPromise,
+    PortfolioDocument, Request, SearchedModels, ShownPromise,
 };
 use crate::calibrate::Calibration;
 use crate::certificate::{Certificate, CertificateDocument};
@@ -56,6 +56,10 @@ pub struct AnswerDocument<R> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
     pub calibration: Option<Calibration>,
+    /// The retrained models that took part in the search, which must not certify its advice. Documents
+    /// of earlier versions have none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub searched: Option<SearchedModels>,
     /// The number of applicants that advice was searched for.
     pub asked: usize,
     /// The number of those with advice.

@@ -4,7 +4,7 @@
 //! sub-folder `search`, `tune`, `fresh` or `sibling`, or whose name begins with that word. Without
 //! such names the sets are drawn at random.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,13 +12,17 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::promise::LEAST_OWN;
-use super::{CONFIDENCE, PROMISE, Promise, RetrainingView, import_bytes};
+use super::{CONFIDENCE, Explainer, PROMISE, Promise, RetrainingView, import_bytes};
 use crate::change::{Ensemble, Given, MANIFEST, MOST_MEMBERS, Origin};
 use crate::choice::Choice as _;
 use crate::error::{Error, Result};
 use crate::file::read_within;
 use crate::model::files::{FILE_BYTES, ImportOptions, is_model_text};
 use crate::model::{Fingerprint, Model};
+
+/// The least number of different scores of black boxes that are compared: functions that decide, and
+/// do no more, may well agree on all rows.
+const LEAST_SCORES: usize = 20;
 
 /// The set of a model that was retrained elsewhere, in the order of an ensemble's members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -151,6 +155,7 @@ impl RetrainingView<'_> {
         let (siblings, mut members): (Vec<GivenModel>, Vec<GivenModel>) =
             models.into_iter().partition(|model| model.set == Some(GivenSet::Sibling));
         check_copies(&*self.explainer.model, &members)?;
+        check_copied_functions(self.explainer, &members)?;
         let chosen = members.iter().filter(|model| model.set.is_some()).count();
         if let Some(other) = members.iter().find(|model| model.set.is_none() && chosen > 0) {
             let words: Vec<&str> = GivenSet::ALL.iter().map(|set| set.word()).collect();
@@ -218,6 +223,42 @@ fn check_copies(own: &dyn Model, models: &[GivenModel]) -> Result<()> {
                 problem: format!(
                     "it is the same as {other}, expected models that were each retrained, from \
                      another seed or other rows"
+                ),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Rejects black boxes that score reference rows as another model does. They have no fingerprints;
+/// functions that differ somewhere hardly agree in every bit of these scores.
+fn check_copied_functions(explainer: &Explainer, models: &[GivenModel]) -> Result<()> {
+    let points = explainer.points();
+    let is_function = |model: &dyn Model| model.identity().is_none();
+    let functions = models.iter().any(|own| is_function(&*own.model));
+    if !(functions || is_function(&*explainer.model)) {
+        return Ok(());
+    }
+    let mut known: BTreeMap<Vec<u32>, (&str, bool)> = BTreeMap::new();
+    let own = [("the model in use", &*explainer.model)];
+    let others = models.iter().map(|own| (own.name.as_str(), &*own.model));
+    for (name, model) in own.into_iter().chain(others) {
+        let scores: Vec<u32> = model.score(points).into_iter().map(f32::to_bits).collect();
+        if scores.iter().collect::<BTreeSet<_>>().len() < LEAST_SCORES {
+            continue;
+        }
+        let is_function = is_function(model);
+        // Other models are compared by their fingerprints.
+        if let Some((other, _)) = known
+            .insert(scores, (name, is_function))
+            .filter(|(_, other_is_function)| is_function || *other_is_function)
+        {
+            return Err(Error::Model {
+                file: name.into(),
+                problem: format!(
+                    "it scores {} reference rows exactly as {other} does, expected models that were \
+                     each retrained, from another seed or other rows",
+                    points.len()
                 ),
             });
         }

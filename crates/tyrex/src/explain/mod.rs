@@ -70,7 +70,7 @@ pub use promise::{
 pub use recipe::Recipe;
 pub use reference::{Reference, UnlabelledRows};
 pub use retrain::{Fresh, RetrainingTerms, RetrainingView};
-pub use searched::{SearchedModels, Unsearched};
+pub use searched::SearchedModels;
 pub use sentence::ChangeWords;
 pub use siblings::{LEVEL, ROWS, SIBLINGS};
 pub use stability::{RowStability, StabilityGauge, StabilityTerms};

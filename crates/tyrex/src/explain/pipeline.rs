@@ -318,6 +318,7 @@ impl Answered {
             warnings,
             without_promise: self.without_promise.clone(),
             calibration: self.calibration.clone(),
+            searched: Some(explainer.searched()),
             asked: self.asked,
             found: self.found,
             portfolio: portfolio.transpose()?,

@@ -137,7 +137,7 @@ impl PromisedPoints {
 
     /// Scores the points that were added since the last call. Every call needs the same models.
     pub(super) fn judge(&mut self, fresh: &Fresh) -> Result<()> {
-        let Fresh { ensemble, steered, search, likeness } = fresh;
+        let Fresh { ensemble, steered, search, likeness, .. } = fresh;
         let models: Vec<&dyn Model> = ensemble.members().iter().map(|member| &**member).collect();
         let judged = self.judged.get_or_insert_with(|| {
             Portfolio::new(&Retrained {

@@ -143,7 +143,7 @@ impl Promise {
     }
 
     /// The share of accepting models at which the test by this number of fresh models succeeds with
-    /// probability 0.9.
+    /// the probability [`SUCCESS`].
     pub fn aim(self, models: usize) -> f64 {
         let dissenting = self.dissenting(models).unwrap_or(0);
         let (mut low, mut high) = (self.probability, 1.0);
@@ -212,8 +212,15 @@ impl ShownPromise {
         let predictive = Proportion::new(accepting, models).ok()?.predictive();
         let mut sentence =
             format!("{accepting} of {models} models retrained to check this accept it");
+        let over_all = match promise {
+            Some(promise) if promise.confidence < confidence => {
+                format!(", so that {} holds for every answer looked at", promise.confidence)
+            }
+            _ => String::new(),
+        };
+        let shown_is = at_least(shown);
         let bound =
-            format!(": at least {} for the next one, confidence {confidence}", at_least(shown));
+            format!(": at least {shown_is} for the next one, confidence {confidence}{over_all}");
         match asked {
             Some(asked) if !enough => {
                 sentence += &format!("{bound}; {asked} was asked for and is not shown.");
@@ -384,7 +391,9 @@ impl Explainer {
         let retraining = self.retraining();
         if let Some(given) = given {
             // Given models that chose the threshold are not fresh.
-            return Ok(Some(Arc::new(retraining.fresh(given, ask.is_calibrated(), watch)?)));
+            let fresh = retraining.fresh(given, ask.is_calibrated(), watch)?;
+            let search = self.search_record(&fresh.ensemble);
+            return Ok(Some(Arc::new(Fresh { search, ..fresh })));
         }
         let Some(terms) = ask.retraining(self)? else { return Ok(None) };
         let fresh = made(&self.made.fresh, terms, |terms| {
@@ -392,7 +401,9 @@ impl Explainer {
             let trained = retraining.train(terms, |_, _| counter.add(1))?;
             retraining.fresh(trained, false, watch)
         })?;
-        Ok(Some(fresh))
+        // The models are kept for other questions, which may have other search models.
+        let search = self.search_record(&fresh.ensemble);
+        Ok(Some(Arc::new(Fresh { search, ..(*fresh).clone() })))
     }
 
     /// Whether models for a search can be made, or are given for a model that can be searched.

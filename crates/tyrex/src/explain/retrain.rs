@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +52,36 @@ pub struct Fresh {
     pub search: Option<SearchRecord>,
     /// Whether the model looks like one of them.
     pub likeness: Likeness,
+    /// The number of answers to the same question that they have judged before. A certificate has the
+    /// confidence [`confidence`](Self::confidence), so that a choice among all of them is certified.
+    pub looks: u32,
+}
+
+impl Fresh {
+    /// Whether these are the same models, not only equal ones, and the same is known of them.
+    pub fn are(&self, other: &Self) -> bool {
+        let Self { ensemble, steered, search, looks, .. } = self;
+        let (own, others) = (ensemble.members(), other.ensemble.members());
+        (*steered, *search, *looks) == (other.steered, other.search, other.looks)
+            && own.len() == others.len()
+            && own.iter().zip(others).all(|(own, other)| Arc::ptr_eq(own, other))
+    }
+
+    /// The most looks.
+    pub const MOST_LOOKS: u32 = 30;
+
+    /// `1 - (1 - g) / 2^looks`, the confidence of a certificate for a confidence `g` of all.
+    ///
+    /// Who looks at the judgement of the models and then asks for another answer chooses among
+    /// answers by them. The levels of the further answers add up to at most `1 - g`, since
+    /// `1/2 + 1/4 + ... <= 1`: with probability `g` none of their bounds is too high, whichever is
+    /// chosen, and after however many.
+    pub fn confidence(&self, confidence: f64) -> f64 {
+        // Rounded to be read.
+        let raised =
+            1.0 - (1.0 - confidence) / f64::from(1_u32 << self.looks.min(Self::MOST_LOOKS));
+        if self.looks == 0 { confidence } else { (raised * 1e12).round() / 1e12 }
+    }
 }
 
 impl Explainer {
@@ -199,7 +230,7 @@ impl RetrainingView<'_> {
             ));
         }
         let likeness = self.likeness(&ensemble, watch)?;
-        Ok(Fresh { ensemble, steered, search: None, likeness })
+        Ok(Fresh { ensemble, steered, search: None, likeness, looks: 0 })
     }
 }
 

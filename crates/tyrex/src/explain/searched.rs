@@ -4,10 +4,12 @@
 //! column `parameters`, so that a later certificate can tell them from others.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::Explainer;
+use super::{Explainer, Fresh, Progress, RetrainingView};
 use crate::certificate::SearchRecord;
 use crate::change::{Ensemble, Given, Origin};
 use crate::counterfactual::SearchModels;
@@ -24,6 +26,7 @@ const NAMED: usize = 5;
 /// The retrained models that took part in a search: that it ran over, or that chose its margin or
 /// its threshold.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SearchedModels {
     /// Their number.
@@ -37,14 +40,14 @@ pub struct SearchedModels {
 }
 
 /// The models of an ensemble that may certify advice.
-#[derive(Debug, Clone)]
-pub struct Unsearched {
+#[derive(Debug)]
+struct Unsearched {
     /// The ensemble without the models that took part in the search.
-    pub ensemble: Ensemble,
+    ensemble: Ensemble,
     /// The known facts about the models that searched.
-    pub record: Option<SearchRecord>,
+    record: Option<SearchRecord>,
     /// The number of models that took part in the search and were left out.
-    pub left_out: usize,
+    left_out: usize,
 }
 
 impl SearchedModels {
@@ -95,14 +98,17 @@ impl SearchedModels {
             models_that_searched if is_whole && models.all(|model| digits(model).is_some()) => {
                 Some(SearchRecord::Others { models: models_that_searched })
             }
-            _ => Some(SearchRecord::NotRecorded),
+            _ => Some(SearchRecord::Unknown),
         }
     }
 
-    /// The known facts about the search if these models certify: nothing if one of them took part.
-    pub(super) fn known_of(&self, ensemble: &Ensemble) -> Option<SearchRecord> {
+    /// The known facts about the search if these models certify.
+    fn known_of(&self, ensemble: &Ensemble) -> Option<SearchRecord> {
         let members = || ensemble.members().iter().map(|member| &**member);
-        if members().any(|member| self.has(member)) { None } else { self.record(members()) }
+        match members().filter(|member| self.has(*member)).count() {
+            0 => self.record(members()),
+            models => Some(SearchRecord::Among { models }),
+        }
     }
 
     /// The models of an ensemble that may certify advice. `searched` are those that a file of advice
@@ -110,11 +116,11 @@ impl SearchedModels {
     ///
     /// If the user chose the sets of the ensemble, all fresh ones must be others than those that
     /// searched; from other ensembles a search takes some at random, and those are left out.
-    pub(super) fn without(searched: Option<&Self>, ensemble: Ensemble) -> Result<Unsearched> {
+    fn without(searched: Option<&Self>, ensemble: Ensemble) -> Result<Unsearched> {
         let is_chosen = matches!(ensemble.origin(), Origin::Given(Given { sets: Some(_), .. }));
         let ensemble = ensemble.fresh();
         let Some(searched) = searched else {
-            let record = Some(SearchRecord::NotRecorded);
+            let record = Some(SearchRecord::Unknown);
             return Ok(Unsearched { ensemble, record, left_out: 0 });
         };
         let (took_part, others): (Vec<_>, Vec<_>) = ensemble
@@ -128,7 +134,7 @@ impl SearchedModels {
             return Ok(Unsearched { ensemble, record, left_out: 0 });
         }
         if is_chosen || others.is_empty() {
-            let name = |(place, member): &(usize, std::sync::Arc<dyn Model>)| {
+            let name = |(place, member): &(usize, Arc<dyn Model>)| {
                 let digits = digits(&**member).unwrap_or_default();
                 format!("number {} with the fingerprint {digits}...", place + 1)
             };
@@ -159,18 +165,106 @@ fn digits(model: &dyn Model) -> Option<String> {
 impl Explainer {
     /// The retrained models that take part in this explainer's searches.
     pub fn searched(&self) -> SearchedModels {
+        let scale = self.scale().cloned();
+        SearchedModels { scale, ..SearchedModels::of(self.searching()) }
+    }
+
+    fn searching(&self) -> impl Iterator<Item = &dyn Model> {
         let search = self.search_models.as_deref().map(SearchModels::retrained).unwrap_or_default();
         let calibrated = self.calibrated_by.iter().flat_map(|models| models.iter());
-        let models = search.into_iter().chain(calibrated.map(|model| &**model));
-        let scale = self.scale().cloned();
-        SearchedModels { scale, ..SearchedModels::of(models) }
+        search.into_iter().chain(calibrated.map(|model| &**model))
+    }
+
+    /// The known facts about this explainer's searches if these models certify. The models are there,
+    /// so black boxes are compared too, which have no fingerprint.
+    pub(super) fn search_record(&self, ensemble: &Ensemble) -> Option<SearchRecord> {
+        let searching: Vec<&dyn Model> = self.searching().collect();
+        let took_part = |member: &&Arc<dyn Model>| searching.iter().any(|own| **own == ***member);
+        match ensemble.members().iter().filter(took_part).count() {
+            _ if searching.is_empty() => None,
+            0 => {
+                let is_new = |place: &usize| !searching[..*place].contains(&searching[*place]);
+                let models = (0..searching.len()).filter(is_new).count();
+                Some(SearchRecord::Others { models })
+            }
+            models => Some(SearchRecord::Among { models }),
+        }
+    }
+}
+
+/// What the user says beside a record: nothing more is known of models that are not recorded.
+fn declared(record: Option<SearchRecord>, steered: Option<bool>) -> Option<SearchRecord> {
+    match (record, steered) {
+        (Some(SearchRecord::Unknown), Some(false)) => Some(SearchRecord::NotRecorded),
+        _ => record,
+    }
+}
+
+impl RetrainingView<'_> {
+    /// The models of an ensemble that may certify advice, and the number of those that took part in
+    /// its search and are left out. `searched` are those that the advice records, if it does;
+    /// `steered` is what the user says: whether the search used the models of the ensemble.
+    ///
+    /// It is an error if none is left, or if the user chose the set of these models. Models on
+    /// another scale of numbers than those of the search cannot be compared with them;
+    /// [`Explainer::on_scale`] gives the explainer that reads the ensemble on the same scale.
+    pub fn unsearched(
+        self,
+        searched: Option<&SearchedModels>,
+        ensemble: Ensemble,
+        steered: Option<bool>,
+        watch: &(impl Fn(Progress) -> ControlFlow<()> + Sync),
+    ) -> Result<(Fresh, usize)> {
+        if steered == Some(true) {
+            return Ok((self.fresh(ensemble, true, watch)?, 0));
+        }
+        let searched = searched.filter(|own| own.scale() == self.explainer.scale());
+        let Unsearched { ensemble, record, left_out } =
+            SearchedModels::without(searched, ensemble)?;
+        let fresh = self.fresh(ensemble, false, watch)?;
+        Ok((Fresh { search: declared(record, steered), ..fresh }, left_out))
+    }
+
+    /// The same for models that the model was compared with before.
+    pub fn unsearched_of(
+        self,
+        searched: Option<&SearchedModels>,
+        fresh: &Fresh,
+        steered: Option<bool>,
+    ) -> Result<(Fresh, usize)> {
+        if steered == Some(true) {
+            return Ok((Fresh { steered: true, ..fresh.clone() }, 0));
+        }
+        let searched = searched.filter(|own| own.scale() == self.explainer.scale());
+        let Unsearched { ensemble, record, left_out } =
+            SearchedModels::without(searched, fresh.ensemble.clone())?;
+        let search = declared(record, steered);
+        Ok((Fresh { ensemble, search, ..fresh.clone() }, left_out))
+    }
+}
+
+impl Fresh {
+    /// The same models for advice of a search that `searched` records, if it does. Models that took
+    /// part stay, and the certificates say so. `steered` is what the user says: whether the search
+    /// used the models.
+    #[must_use]
+    pub fn beside(
+        &self,
+        searched: Option<&SearchedModels>,
+        scale: Option<&Scale>,
+        steered: Option<bool>,
+    ) -> Self {
+        let record = match searched.filter(|own| own.scale() == scale) {
+            Some(searched) => searched.known_of(&self.ensemble),
+            None => Some(SearchRecord::Unknown),
+        };
+        let steered_by = self.steered || steered == Some(true);
+        Self { steered: steered_by, search: declared(record, steered), ..self.clone() }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::change::ModelChange;
     use crate::data::encode::Affine;
@@ -210,19 +304,24 @@ mod tests {
     #[test]
     fn what_is_not_recorded_is_not_claimed() {
         let whole = SearchedModels::without(None, ensemble(2)).unwrap();
-        assert_eq!(whole.record, Some(SearchRecord::NotRecorded));
+        assert_eq!(whole.record, Some(SearchRecord::Unknown));
         assert_eq!((whole.left_out, whole.ensemble.members().len()), (0, 2));
         let none = SearchedModels::without(Some(&SearchedModels::default()), ensemble(2)).unwrap();
         assert_eq!(none.record, None);
         // A model without a fingerprint may be any of them.
         let unnamed = SearchedModels { models: 4, ..searched(&[8.0, 9.0]) };
         let left = SearchedModels::without(Some(&unnamed), ensemble(2)).unwrap();
-        assert_eq!(left.record, Some(SearchRecord::NotRecorded));
-        assert_eq!(
-            searched(&[8.0]).known_of(&ensemble(2)),
-            Some(SearchRecord::Others { models: 1 })
-        );
-        assert_eq!(searched(&[2.0]).known_of(&ensemble(2)), None);
+        assert_eq!(left.record, Some(SearchRecord::Unknown));
+        let known_of = |biases: &[f32]| searched(biases).known_of(&ensemble(2));
+        assert_eq!(known_of(&[8.0]), Some(SearchRecord::Others { models: 1 }));
+        // Two of them searched, and one is known although others have no fingerprint.
+        assert_eq!(known_of(&[8.0, 2.0, 1.0]), Some(SearchRecord::Among { models: 2 }));
+        let unnamed = SearchedModels { models: 4, ..searched(&[2.0]) };
+        assert_eq!(unnamed.known_of(&ensemble(2)), Some(SearchRecord::Among { models: 1 }));
+        assert_eq!(declared(whole.record, Some(false)), Some(SearchRecord::NotRecorded));
+        assert_eq!(declared(whole.record, None), Some(SearchRecord::Unknown));
+        let among = known_of(&[1.0]);
+        assert_eq!(declared(among, Some(false)), among);
     }
 
     #[test]
@@ -238,6 +337,6 @@ mod tests {
         let scale = Some(Scale::from([("income".to_owned(), affine)]));
         both.add(&SearchedModels { scale, ..searched(&[4.0]) });
         assert_eq!((both.models, both.fingerprints.len()), (5, 0));
-        assert_eq!(both.known_of(&ensemble(1)), Some(SearchRecord::NotRecorded));
+        assert_eq!(both.known_of(&ensemble(1)), Some(SearchRecord::Unknown));
     }
 }

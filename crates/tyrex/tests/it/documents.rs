@@ -201,8 +201,13 @@ fn certificates_on_every_footing() {
         let terms = Terms { theorem, delta: (index != 1).then_some(0.01), ..Terms::default() };
         check::<Terms>(&terms);
         let likeness = likenesses[index % likenesses.len()].clone();
-        let fresh =
-            Fresh { ensemble: ensemble.clone(), steered: index == 0, search: None, likeness };
+        let fresh = Fresh {
+            ensemble: ensemble.clone(),
+            steered: index == 0,
+            search: None,
+            likeness,
+            looks: 0,
+        };
         for fresh in [None, Some(&fresh)] {
             let on = || ControlFlow::Continue(());
             let certificate =

@@ -11,7 +11,7 @@ use tyrex::counterfactual::Tick;
 use tyrex::data::{Column, Table};
 use tyrex::explain::{
     AdviceFile, AnswerDocument, Applicant, Ask, FORMAT_VERSION, Fresh, Meaning, PortfolioDocument,
-    PortfolioTerms, PromisedPoints, QuestionPortfolio, Request,
+    PortfolioTerms, PromisedPoints, QuestionPortfolio, Request, SearchedModels,
 };
 use tyrex::{Error as LibraryError, Seed};
 use uuid::Uuid;
@@ -51,6 +51,9 @@ pub(crate) struct KeptQuestion {
     pub(crate) meaning: Option<Meaning>,
     /// The number of rows in the model's reference.
     pub(crate) reference: usize,
+    /// The retrained models that took part in the search; none in jobs of earlier versions.
+    #[serde(default)]
+    pub(crate) searched: Option<SearchedModels>,
 }
 
 /// The fields that all answers of a job share.
@@ -74,6 +77,9 @@ pub(crate) struct KeptCertifying {
     /// Whether retrained models existed when the job was created, so that the result does not
     /// depend on when it runs.
     pub(crate) ensemble: bool,
+    /// The number of answers that these models have judged before.
+    #[serde(default)]
+    pub(crate) looks: u32,
 }
 
 /// The rows of a job.
@@ -144,6 +150,7 @@ impl ExplainWork {
             meaning: question.as_ref().and_then(|own| own.meaning.clone()),
             reference: question.as_ref().map_or(0, |question| question.reference),
             without_promise: question.as_ref().and_then(|own| own.without_promise.clone()),
+            searched: question.as_ref().and_then(|own| own.searched.clone()),
             ask: question.map(|question| question.ask),
             request: self.request.clone(),
             warnings,
@@ -191,7 +198,8 @@ impl Engine {
                     terms: kept.terms.clone(),
                     seed: kept.seed,
                     fresh: if kept.ensemble {
-                        Some(self.awaited_ensemble(entry, &served).await?)
+                        self.awaited_ensemble(entry, &served).await?;
+                        served.fresh_after(kept.looks)?
                     } else {
                         None
                     },

@@ -23,7 +23,7 @@ impl PartialEq for Certifying {
     fn eq(&self, other: &Self) -> bool {
         let same_models = match (&self.fresh, &other.fresh) {
             (None, None) => true,
-            (Some(own), Some(other)) => Arc::ptr_eq(own, other),
+            (Some(own), Some(other)) => own.are(other),
             _ => false,
         };
         same_models && self.terms == other.terms && self.seed == other.seed

@@ -134,6 +134,7 @@ async fn a_wrong_field_is_named_in_words_of_json() {
         (json!({"change": {"name": "bootstrap"}}), "change", &[OWN]),
         (json!({"relax": 1}), "relax", &["found 1, expected true or false"]),
         // The endpoint's own.
+        (json!({"looks": 31}), "looks", &["expected at most 30"]),
         (json!({"wait": "no"}), "wait", &["found \"no\", expected true or false"]),
         (json!({"model": 3}), "model", &["found 3, expected a text"]),
         (json!({"indices": "x"}), "indices", &["found \"x\", expected a list"]),
@@ -208,7 +209,7 @@ async fn an_unknown_field_is_answered_with_all_that_are_accepted() {
     let (_folder, world) = world().await;
     let Value::Object(ask) = serde_json::to_value(Ask::default()).unwrap() else { unreachable!() };
     let cases: [(&str, &[&str]); 3] = [
-        ("/v1/explain", &["model", "rows", "indices", "wait", "record"]),
+        ("/v1/explain", &["model", "rows", "indices", "wait", "record", "looks"]),
         ("/v1/calibrate", &["model", "validity", "confidence", "factuals", "taus", "models"]),
         ("/v1/audit", &["candidates", "by", "allow", "confidence", "wait"]),
     ];
@@ -234,9 +235,13 @@ async fn null_means_not_given() {
     let row = world.rejected(1).await[0].0;
     let Value::Object(ask) = serde_json::to_value(Ask::default()).unwrap() else { unreachable!() };
     let cases: [(&str, &[&str], Value); 3] = [
-        ("/v1/explain", &["model", "rows", "wait", "record"], json!({"k": 50})),
+        ("/v1/explain", &["model", "rows", "wait", "record", "looks"], json!({"k": 50})),
         ("/v1/stability", &["model", "rows"], json!({"terms": {"samples": 50}})),
-        ("/v1/certify", &["model", "rows", "seed"], json!({"terms": {"theorem": null}})),
+        (
+            "/v1/certify",
+            &["model", "rows", "seed", "searched", "steered", "looks"],
+            json!({"terms": {"theorem": null}}),
+        ),
     ];
     for (path, own, mut plain) in cases {
         plain["indices"] = json!([row]);

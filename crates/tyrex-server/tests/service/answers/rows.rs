@@ -72,6 +72,34 @@ async fn advice_comes_with_a_sentence_and_a_certificate() {
         let certified =
             world.post("/v1/certify", &json!({"rows": [advice["counterfactual"]]})).await.ok();
         assert_eq!(certified["rows"][0]["certificate"]["point"], certificate["point"]);
+        // Nobody said who chose the row, so it is not certified by the retrained models, which
+        // `/v1/survival` shows to anybody; the record of the answer, or the user, says it.
+        let tier = |answer: &Value| {
+            let tiers = answer["rows"][0]["certificate"]["tiers"].as_array().unwrap();
+            tiers.iter().find(|tier| tier["tier"] == "ensemble").unwrap().clone()
+        };
+        let part = |answer: &Value| tier(answer)["assumptions"][1]["standing"].clone();
+        assert_eq!(part(&certified), "unknown");
+        assert_ne!(tier(&certified)["verdict"], "certified");
+        let searched = answer["searched"].clone();
+        assert_eq!(searched["models"], 0, "{searched}");
+        for (own, standing) in [
+            (json!({"searched": searched}), "declared"),
+            (json!({"steered": false}), "declared"),
+            (json!({"steered": true}), "broken"),
+        ] {
+            let mut question = own;
+            question["rows"] = json!([advice["counterfactual"]]);
+            let answer = world.post("/v1/certify", &question).await.ok();
+            assert_eq!(part(&answer), standing, "{question}");
+        }
+        // A further look is certified at a higher confidence.
+        let row = json!([advice["counterfactual"]]);
+        let again = json!({"rows": row, "steered": false, "looks": 2});
+        let again = world.post("/v1/certify", &again).await.ok();
+        assert_eq!(tier(&again)["confidence"], 0.9875);
+        let once = world.post("/v1/certify", &json!({"rows": row, "steered": false})).await.ok();
+        assert!(tier(&again)["probability"].as_f64() < tier(&once)["probability"].as_f64());
     }
     let plain = json!({"indices": indices(&rejected), "keep": ["age"], "tau": 0.7,
         "certify": false});

@@ -424,7 +424,7 @@ fn a_file_of_advice_promises_its_features_and_nothing_else() {
             format!("explain --data loans.csv --model mid.onnx --ensemble given --out {file}");
         place.done(&explain);
         let table = Table::read(&place.path(file)).unwrap();
-        let names: Vec<&str> = table.columns().iter().map(|column| column.name()).collect();
+        let names: Vec<&str> = table.columns().iter().map(Column::name).collect();
         for own in ["usual", "promise_models", "promise_accepting", "promise_shown", "parameters"] {
             assert!(names.contains(&own), "{file}: {own} in {names:?}");
         }

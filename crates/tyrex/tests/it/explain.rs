@@ -530,6 +530,7 @@ fn a_black_box_is_explained_by_its_answers_alone() {
 }
 
 /// A network whose fingerprint counts how often it is computed.
+#[derive(Debug)]
 struct Counted {
     network: Mlp,
     asked: Arc<AtomicUsize>,

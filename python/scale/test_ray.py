@@ -10,7 +10,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import ray
-from conftest import Killer, Watched, alone, is_sound, same, threads_of, workers
+from conftest import Killer, alone, is_sound, same, threads_of, watched, workers
+from ray import cloudpickle
 
 import tyrex
 import tyrex.ray
@@ -110,8 +111,7 @@ def test_a_worker_that_is_killed_costs_no_retrained_model(explainer: tyrex.Expla
 def test_a_worker_unpacks_once_and_has_one_thread(
     people: pd.DataFrame, explainer: tyrex.Explainer, tmp_path: Path
 ) -> None:
-    gauge = Watched(explainer, k=10)
-    gauge.log = str(tmp_path / "unpacked")
+    gauge = watched(explainer, tmp_path / "unpacked", cloudpickle)
     ds = ray.data.from_pandas(people).repartition(24)
     found = answers(tyrex.ray.stability(ds, gauge, key="id", workers=2, batch_size=100))
     assert found.num_rows == 3000

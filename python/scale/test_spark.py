@@ -9,7 +9,8 @@ from typing import Any
 import pandas as pd
 import pyspark
 import pytest
-from conftest import Killer, Watched, alone, is_sound, same, threads_of, workers
+from conftest import Killer, alone, is_sound, same, threads_of, watched, workers
+from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
@@ -133,8 +134,7 @@ def test_a_worker_that_is_killed_costs_no_retrained_model(
 def test_a_worker_unpacks_once_and_has_one_thread(
     df: DataFrame, explainer: tyrex.Explainer, tmp_path: Path
 ) -> None:
-    gauge = Watched(explainer, k=10)
-    gauge.log = str(tmp_path / "unpacked")
+    gauge = watched(explainer, tmp_path / "unpacked", cloudpickle)
     # Spark may end workers that wait, so the answers are made in one job.
     assert answers(tyrex.spark.stability(df.repartition(24), gauge, key="id")).num_rows == 3000
     unpacked = Path(gauge.log).read_text().split()

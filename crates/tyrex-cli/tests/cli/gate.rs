@@ -343,7 +343,10 @@ fn the_parts_of_an_audit_are_joined_to_the_same_report() {
         ("audit join notes.txt", "not a report of `tyrex audit`"),
         ("audit join one.json two.json --out one.json", "one.json"),
         ("audit --ledger open.db --model mid.onnx --part 3/2 --out x.json", "3/2"),
-        ("audit --ledger open.db --model mid.onnx --part 1/2 --out x.html", "no whole report"),
+        (
+            "audit --ledger open.db --model mid.onnx --part 1/2 --out x.html",
+            "not a complete report",
+        ),
     ] {
         let output = place.command(arguments).output().unwrap();
         let (code, text) = ended(&output);

@@ -149,11 +149,14 @@ fn statistics(models: &[&[f32]], labels: &[bool]) -> Vec<[f64; 4]> {
     models.iter().map(of).collect()
 }
 
-/// The mean of the values of the other models, and the unit in which one more is measured.
+/// The mean of the values of the other models, and the unit in which one more is measured. Values that
+/// are not numbers are left out: one of them must not hide how the others lie.
 fn others(values: &[f64], model: usize) -> (f64, f64) {
-    let others =
-        || values.iter().enumerate().filter(|(each, _)| *each != model).map(|each| *each.1);
-    let count = (values.len() - 1) as f64;
+    let others = || {
+        let all = values.iter().enumerate().filter(|(each, _)| *each != model);
+        all.map(|each| *each.1).filter(|value| !value.is_nan())
+    };
+    let count = others().count() as f64;
     let first = others().next().unwrap_or(f64::NAN);
     // Rounding must not make equal values differ.
     if others().all(|value| value.to_bits() == first.to_bits()) {

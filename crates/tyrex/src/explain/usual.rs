@@ -389,8 +389,8 @@ mod tests {
         let rules = Relaxations { helpful: Vec::new(), tried: 5, untried: 0 };
         assert_eq!(
             said(&request, true, None, None, Some(&rules)),
-            "Without the condition of a p-value of 0.1, the search finds no advice either. With it \
-             and without the robustness, the search finds no advice either. The rules: removing any \
+            "Without the condition of a p-value of 0.1, the search finds no advice either. With \
+             this condition but without the robustness, the search finds no advice either. The rules: removing any \
              one of 5 rules does not help; two at a time were not tried."
         );
     }

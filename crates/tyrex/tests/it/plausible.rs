@@ -146,7 +146,9 @@ fn alone(tau: f64, least: f64) -> usize {
         if let Some(p_value) = apart["not_robust"]["p_value"].as_f64() {
             assert!(p_value >= least - 1e-12);
             let sentence = document["plausibility"].as_str().unwrap();
-            assert!(sentence.contains(" With it and without the robustness, advice costs "));
+            assert!(
+                sentence.contains(" With this condition but without the robustness, advice costs ")
+            );
             both += usize::from(!apart["not_usual"].is_null());
         }
     }

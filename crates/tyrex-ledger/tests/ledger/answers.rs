@@ -183,7 +183,7 @@ async fn folders_of_engines_are_recorded() {
     assert_eq!(all.answers, 70);
     let error = AnswerFiles::check(&[&night], "client").unwrap_err().to_string();
     assert!(error.contains("no column `client`"), "{error}");
-    let error = AnswerFiles::check(&[folder.path().join("answers/_temporary/none")], "customer");
+    let error = AnswerFiles::check(&[folder.path().join("answers/none.parquet")], "customer");
     assert!(matches!(error, Err(Error::Library(tyrex::Error::Io { .. }))), "{error:?}");
     let empty = tempfile::tempdir().unwrap();
     let error = AnswerFiles::check(&[empty.path()], "customer").unwrap_err().to_string();

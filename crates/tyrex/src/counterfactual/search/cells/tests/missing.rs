@@ -147,17 +147,22 @@ impl World {
                 let (mut point, at) = (vec![0.0; DIM], self.points.row(row)[0]);
                 let mut incomes = Vec::new();
                 for cell in 0..cells.count() {
-                    point[0] = cells.nearest(cell, at);
-                    let income = self.encoder.decode(&point).values()[0].clone();
-                    let mut encoded = vec![0.0; DIM];
-                    let mut decoded = self.rows[row].values().to_vec();
-                    decoded[0] = income.clone();
-                    encoded.clone_from_slice(
-                        self.encoder.encode(&Row::from_checked(decoded)).unwrap().as_slice(),
-                    );
-                    // A cell that begins outside the range has no number.
-                    if cells.of(encoded[0]) == cell {
-                        incomes.push(income);
+                    let mut column = cells.nearest(cell, at);
+                    let is_above = column > at;
+                    // The number of a column at an end of a cell may be in the next one, as numbers
+                    // are scaled; a few steps inside it is not.
+                    for _ in 0..16 {
+                        point[0] = column;
+                        let income = self.encoder.decode(&point).values()[0].clone();
+                        let mut values = self.rows[row].values().to_vec();
+                        values[0] = income.clone();
+                        let encoded = self.encoder.encode(&Row::from_checked(values)).unwrap();
+                        // A cell outside the range has no number.
+                        if cells.of(encoded.as_slice()[0]) == cell {
+                            incomes.push(income);
+                            break;
+                        }
+                        column = if is_above { column.next_up() } else { column.next_down() };
                     }
                 }
                 incomes

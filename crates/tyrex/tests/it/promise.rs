@@ -427,7 +427,7 @@ fn where_a_promise_is_out_of_reach_the_highest_one_and_its_cost_are_named() {
     let sentence = row["retraining"].as_str().unwrap();
     assert_eq!(highest["sentence"], sentence);
     for piece in [
-        format!("The best change found costs {cost:.2} in l1: "),
+        format!("The best change found costs {cost:.2} in L1: "),
         format!("{accepting} of {models} models retrained to check this accept it"),
         "0.95 was asked for and is not shown".to_owned(),
     ] {

@@ -79,7 +79,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &AuditArgs) -> anyhow::Result
     let report = context.counted("auditing", repairs, |count| {
         gate.judge_part(args.part, &candidates, promises, |tick| match tick {
             Tick::Answered => count(),
-            _ => ControlFlow::Continue(()),
+            Tick::Reading => ControlFlow::Continue(()),
         })
     })?;
     shown_and_written(

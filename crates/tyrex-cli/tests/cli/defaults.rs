@@ -9,9 +9,14 @@ use crate::Place;
 
 /// The defaults that a help states, by flag: `--k <N>  Text [default: 1000]`.
 fn stated_defaults(help: &str) -> BTreeMap<String, String> {
-    let lines = help.lines().map(str::trim).collect::<Vec<_>>().join(" ");
-    let flags = lines.split(" --").skip(1);
+    // A flag begins a line; its description may name others.
+    let lines = help.lines().map(|line| match line.trim() {
+        flag if flag.starts_with('-') => format!("\n{}", flag.split("--").nth(1).unwrap_or("")),
+        text => text.to_owned(),
+    });
+    let flags = lines.collect::<Vec<_>>().join(" ");
     flags
+        .lines()
         .filter_map(|flag| {
             let name = flag.split([' ', '.']).next()?;
             let (_, stated) = flag.split_once("[default: ")?;

@@ -72,6 +72,7 @@ pub const PROMISE_DAYS: u32 = 90;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default, expecting = "an object")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of a question")]
 pub struct Ask {
     /// The method, by its name in the catalogue. If absent, `trex-e` with a promise; without one
     /// `trex-o`, or `trex-nn` for a black box without gradients.

@@ -114,6 +114,7 @@ pub struct Unchanged {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "status", rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "nearly all are of the largest variant")]
 pub enum Advised<'a> {
     /// Advice was found.
     Found {

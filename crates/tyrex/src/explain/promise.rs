@@ -392,8 +392,7 @@ impl Explainer {
         if let Some(given) = given {
             // Given models that chose the threshold are not fresh.
             let fresh = retraining.fresh(given, ask.is_calibrated(), watch)?;
-            let search = self.search_record(&fresh.ensemble);
-            return Ok(Some(Arc::new(Fresh { search, ..fresh })));
+            return Ok(Some(Arc::new(self.recorded(&fresh))));
         }
         let Some(terms) = ask.retraining(self)? else { return Ok(None) };
         let fresh = made(&self.made.fresh, terms, |terms| {
@@ -402,8 +401,7 @@ impl Explainer {
             retraining.fresh(trained, false, watch)
         })?;
         // The models are kept for other questions, which may have other search models.
-        let search = self.search_record(&fresh.ensemble);
-        Ok(Some(Arc::new(Fresh { search, ..(*fresh).clone() })))
+        Ok(Some(Arc::new(self.recorded(&fresh))))
     }
 
     /// Whether models for a search can be made, or are given for a model that can be searched.

@@ -175,6 +175,12 @@ impl Explainer {
         search.into_iter().chain(calibrated.map(|model| &**model))
     }
 
+    /// The same retrained models, with what is known of the searches of this explainer.
+    #[must_use]
+    pub fn recorded(&self, fresh: &Fresh) -> Fresh {
+        Fresh { search: self.search_record(&fresh.ensemble), ..fresh.clone() }
+    }
+
     /// The known facts about this explainer's searches if these models certify. The models are there,
     /// so black boxes are compared too, which have no fingerprint.
     pub(super) fn search_record(&self, ensemble: &Ensemble) -> Option<SearchRecord> {

@@ -102,8 +102,7 @@ impl RetrainingView<'_> {
         let scores: Vec<Vec<f32>> =
             siblings.par_iter().map(|sibling| sibling.score(&points)).collect();
         let own: Vec<f32> = rows.iter().map(|&row| explainer.scores()[row]).collect();
-        let all: Vec<&[f32]> =
-            std::iter::once(&own).chain(&scores).map(|each| each.as_slice()).collect();
+        let all: Vec<&[f32]> = std::iter::once(&own).chain(&scores).map(Vec::as_slice).collect();
         let test = LikenessTest::Tested {
             level: rank(siblings.len()) as f64 / all.len() as f64,
             siblings: siblings.len(),

@@ -176,7 +176,8 @@ impl Advising {
         let document = |all: QuestionPortfolio| {
             all.document(&terms, explainer.reference().table(), explainer.schema())
         };
-        Ok(promised.judged(fresh, promise)?.map(document).transpose()?)
+        let fresh = served.explainer_for(&self.request)?.recorded(fresh);
+        Ok(promised.judged(&fresh, promise)?.map(document).transpose()?)
     }
 }
 

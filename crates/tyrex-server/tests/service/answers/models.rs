@@ -236,7 +236,7 @@ action = "fixed"
     assert!(detail["features"][1].get("may_become").is_none());
     let question = json!({
         "model": "card", "rows": [{"income": null, "debt": 5}, {"income": 100, "debt": 5}],
-        "method": "min-cost", "prove": true, "models": 0,
+        "method": "min-cost", "prove": true,
     });
     let said = world.post("/v1/explain", &question).await.ok();
     for (row, words) in ["provide income: 3000", "raise income from 100 to 3000"].iter().enumerate()

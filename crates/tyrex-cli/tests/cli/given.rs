@@ -24,7 +24,7 @@ fn place() -> Place {
 }
 
 const CERTIFY: &str =
-    "certify --counterfactuals cf.csv --model m.onnx --reference loans.csv --ensemble";
+    "certify --counterfactuals cf.csv --model m.onnx --reference loans.csv --unsteered --ensemble";
 
 #[test]
 fn models_that_were_retrained_elsewhere_certify() {

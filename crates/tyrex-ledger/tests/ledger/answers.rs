@@ -149,7 +149,7 @@ fn the_id_depends_on_all_that_was_promised() {
         ("promise", "", "since there is advice"),
         ("promise", "{", "a JSON document"),
         ("parameters", "[]", "a JSON document"),
-        ("holds_until", "tomorrow", "a time, or nothing"),
+        ("holds_until", "tomorrow", "a time, or an empty cell"),
         ("customer", " ", "it is empty"),
         ("salt", "5a17", "at least 32 random characters"),
     ] {

@@ -10,9 +10,11 @@ use crate::Place;
 /// The defaults that a help states, by flag: `--k <N>  Text [default: 1000]`.
 fn stated_defaults(help: &str) -> BTreeMap<String, String> {
     // A flag begins a line; its description may name others.
-    let lines = help.lines().map(|line| match line.trim() {
-        flag if flag.starts_with('-') => format!("\n{}", flag.split("--").nth(1).unwrap_or("")),
-        text => text.to_owned(),
+    let lines = help.lines().map(str::trim).map(|text| {
+        match text.strip_prefix("--").or_else(|| Some(text.split_once(", --")?.1)) {
+            Some(flag) if text.starts_with('-') => format!("\n{flag}"),
+            _ => text.to_owned(),
+        }
     });
     let flags = lines.collect::<Vec<_>>().join(" ");
     flags

@@ -147,12 +147,12 @@ impl World {
                 let (mut point, at) = (vec![0.0; DIM], self.points.row(row)[0]);
                 let mut incomes = Vec::new();
                 for cell in 0..cells.count() {
-                    let mut column = cells.nearest(cell, at);
-                    let is_above = column > at;
+                    let end = cells.nearest(cell, at);
+                    let inward = if end > at { 1e-7 } else { -1e-7 };
                     // The number of a column at an end of a cell may be in the next one, as numbers
-                    // are scaled; a few steps inside it is not.
-                    for _ in 0..16 {
-                        point[0] = column;
+                    // are scaled; a few steps of single precision inside it is not.
+                    for step in 0..16_u8 {
+                        point[0] = end + f32::from(step) * inward;
                         let income = self.encoder.decode(&point).values()[0].clone();
                         let mut values = self.rows[row].values().to_vec();
                         values[0] = income.clone();
@@ -162,7 +162,6 @@ impl World {
                             incomes.push(income);
                             break;
                         }
-                        column = if is_above { column.next_up() } else { column.next_down() };
                     }
                 }
                 incomes

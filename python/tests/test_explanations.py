@@ -146,9 +146,9 @@ def test_a_document_without_the_row_itself() -> None:
         (Change("debt", 9055.5, 0.0, "DM"), "lower debt from 9055.5 to 0 DM"),
         (Change("housing", "rent", "own"), "change housing from `rent` to `own`"),
         (Change("owner", False, True), "change owner from `false` to `true`"),
-        (Change("income", None, 1800), "change income from (missing) to 1800"),
-        (Change("income", 1800, None), "change income from 1800 to (missing)"),
-        (Change("income", np.nan, np.float32(0.5)), "change income from (missing) to 0.5"),
+        (Change("income", None, 1800), "provide income: 1800"),
+        (Change("income", 1800, None), "leave out income, now 1800"),
+        (Change("income", np.nan, np.float32(0.5)), "provide income: 0.5"),
         (Change("grade", 1, "B"), "change grade from 1 to `B`"),
     ],
 )

@@ -155,7 +155,8 @@ action = "fixed"
     explainer = tyrex.Explainer(path, rows, schema=schema)
     applicants = pd.DataFrame({"income": [None, 100.0], "debt": [5, 5]})
     found = explainer.explain(applicants, method="min-cost", prove=True, models=0)
-    advice = [applicant["advice"] for applicant in found.to_dict()["rows"]]
+    document = json.loads(found.to_json() or "")
+    advice = [applicant["advice"] for applicant in document["rows"]]
     clauses = [each["changes"][0]["words"]["clause"] for each in advice]
     assert clauses == ["provide income: 3000", "raise income from 100 to 3000"]
     assert all(each["proof"]["optimal"] for each in advice)

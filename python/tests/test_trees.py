@@ -107,7 +107,7 @@ def test_fresh_trees_certify_a_forest(leaf: int, rows: pd.DataFrame) -> None:
     refit = refits.new_seed(model, x, y)
     fresh = tyrex.retrain(explainer, 10, refit=refit, seed=5)
     points = x.iloc[:60]
-    certificates = tyrex.certify(explainer, points, fresh)
+    certificates = tyrex.certify(explainer, points, fresh, steered=False)
     judges = [refit(1000 + seed).predict_proba(points)[:, 1] >= 0.5 for seed in range(100)]
     kept = np.mean(judges, axis=0)
     contradicted = better = 0

@@ -24,7 +24,7 @@ pub struct PortfolioTerms {
 
 /// The promises of a question: rows of applicants, and the points they were advised to become.
 ///
-/// Points that [`judge`](Self::judge) has scored are not kept: with the 61 models of the default
+/// Points that `judge` has scored are not kept: with the 61 models of the default
 /// promise a promise then takes 16 bytes.
 #[derive(Debug, Clone)]
 pub struct PromisedPoints {

@@ -143,7 +143,7 @@ impl Promise {
     }
 
     /// The share of accepting models at which the test by this number of fresh models succeeds with
-    /// the probability [`SUCCESS`].
+    /// the probability 0.97.
     pub fn aim(self, models: usize) -> f64 {
         let dissenting = self.dissenting(models).unwrap_or(0);
         let (mut low, mut high) = (self.probability, 1.0);

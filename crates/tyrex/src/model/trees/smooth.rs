@@ -215,7 +215,7 @@ impl SmoothedTrees {
     }
 
     /// The logit of the favourable class at one point, with its gradient; as
-    /// [`TreeEnsemble::logit_into`] takes it from the outputs.
+    /// `TreeEnsemble::logit_into` takes it from the outputs.
     ///
     /// # Panics
     /// If the dimension of the point or of the gradient does not match.

@@ -135,6 +135,8 @@ def test_only_usual_advice_by_a_switch(page):
     expect(switch).not_to_be_checked()
     ask(page)
     expect(page.locator(".advice .usual")).to_contain_text("accepted applicants")
+    # Every method has asked before the switch.
+    compared(page)
     assert "plausible" not in bodies[0]
     asked = len(bodies)
     switch.check()

@@ -72,7 +72,7 @@ impl Fresh {
 
     /// `1 - (1 - g) / 2^looks`, the confidence of a certificate for a confidence `g` of all.
     ///
-    /// Who looks at the judgement of the models and then asks for another answer chooses among
+    /// A person who sees the judgement of the models and then asks for another answer chooses among
     /// answers by them. The levels of the further answers add up to at most `1 - g`, since
     /// `1/2 + 1/4 + ... <= 1`: with probability `g` none of their bounds is too high, whichever is
     /// chosen, and after however many.

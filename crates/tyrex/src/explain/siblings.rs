@@ -232,16 +232,17 @@ mod tests {
     /// of them is rejected with a probability of at most `k/(n + 1)`.
     #[test]
     fn of_any_models_no_more_are_rejected_than_the_level_says() {
+        const WORLDS: usize = 10;
         for siblings in [LEAST_SIBLINGS, 20, SIBLINGS, 99, 250] {
             let (mut most, mut sum) = (0, 0);
-            for world in 0..40 {
+            for world in 0..WORLDS {
                 let mut rng = Seed(7).index(siblings).index(world).rng();
                 let models: Vec<[f64; 4]> = (0..=siblings).map(|_| draw(&mut rng)).collect();
                 let rejected = rejected(&models);
                 (most, sum) = (most.max(rejected), sum + rejected);
             }
             // Without ties it is exactly that number.
-            assert_eq!((most, sum), (rank(siblings), 40 * rank(siblings)), "{siblings}");
+            assert_eq!((most, sum), (rank(siblings), WORLDS * rank(siblings)), "{siblings}");
         }
         assert_eq!([10, 98, 99, 198, 199].map(rank), [1, 1, 1, 1, 2]);
     }

@@ -463,8 +463,6 @@ mod tests {
         about.any(|note| note.text.contains(part))
     }
 
-    /// Many people with an identifier, zeros for missing, outliers, a leak, and columns that
-    /// nobody can change.
     #[test]
     fn an_age_is_known_by_its_name() {
         for name in ["age", "Age", "customer_age", "age_years", "AgeInYears", "age_at_loan"] {
@@ -476,6 +474,8 @@ mod tests {
         }
     }
 
+    /// Many people with an identifier, zeros for missing, outliers, a leak, and columns that
+    /// nobody can change.
     #[test]
     fn doubts_are_settled_or_pointed_at() {
         let mut text =
